@@ -5,6 +5,7 @@ from __future__ import annotations
 from ray_rl_debug.formats.dump import DumpThread
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.several_tools import OF_PYTHON
 
 
 def is_rest_of_cut(dump: Partial, head: Head) -> bool:
@@ -24,6 +25,8 @@ def is_of_another(dump: Partial, head: Head, label: Head | None, *, is_chained: 
         return True  # a tool could not read the one before, and has shown no thread of it
     if (head.pid is not None and dump.pid not in (None, head.pid)) or (head.label is not None and head.label != (dump.label or "")):
         return True
+    if head.source == "gdb" and head.is_chosen and head.tid is None and label is None and dump.source in OF_PYTHON and dump.threads:
+        return False  # who types a thread's number at gdb shows the C frames of the process that another tool has shown
     if not dump.threads or (dump.source == "text" and not any(t.frames for t in dump.threads)):
         return False
     current_again = head.owns_gil is True and head.source == "faulthandler" and any(t.owns_gil for t in dump.threads)

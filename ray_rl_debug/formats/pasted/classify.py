@@ -58,12 +58,21 @@ _EMPTY = re.compile(r"^ {2,24}(?P<name><module>|[A-Za-z_][\w.]{0,120}) \(\)$")
 """A frame whose file somebody took out."""
 _CUT = re.compile(r"^ {2,24}(?P<name>[A-Za-z_][\w.:~]{1,120}) \((?P<file>[\w./+-]{2,300})?$")
 """The last line of what somebody copied may end in the middle of a frame."""
+_TOP = re.compile(
+    r"^\W{0,8}(?:top|innermost|current|last|inner|topmost)[ -](?:frames?|stack|of stack|location|position)\W{0,4}[:=] {0,4}(?P<rest>\S.{0,4000})$",
+    re.IGNORECASE,
+)
+"""``top frame: `recv (a.py:5)` from `get (b.py:7)` ``: of whom a line above says."""
 _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
 """A number before a whole stack is how often it was met (``sort | uniq -c``)."""
+_PID_FIRST = re.compile(r"^(?P<pid>\d{3,8}) {3,12}(?P<rest>[A-Za-z_<]\S{0,200} \([^()\s]{1,300}:\d{1,7}\))\s{0,8}$")
+"""``echo -n "$p "`` before the one line that somebody kept of ``py-spy dump --pid $p``: py-spy indents it. A count stands behind blanks."""
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
+_LEAST_CODE = 2
+"""Names in a cell without files that no word of a sentence looks like."""
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
 _MAY_TELL = re.compile(
-    r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack dump|<(?:string|module|frozen)"
+    r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack (?:dump|of )|<(?:string|module|frozen)"
 )
 
 
@@ -78,6 +87,8 @@ def classify(text: str) -> tuple[Event, ...]:
         of_table = _table_row(text)
         if of_table or text.rstrip().endswith(" |"):
             return of_table
+    if (numbered := _PID_FIRST.match(text)) is not None and (of_pid := read_frame(numbered["rest"])) is not None:
+        return Head(level="label", pid=int(numbered["pid"]), is_new=True), _whole(of_pid)
     if _NAMED_FIRST.match(text) and (named := led.clauses(text) or led.read(text)):
         return named
     found = _plain(text)
@@ -114,6 +125,8 @@ def _plain(text: str) -> tuple[Event, ...]:
         frames = read_frame(headed[1])
         if frames is not None:
             return (headed[0], frames)
+    if several := gdb.several_threads(text):
+        return several
     is_own = text.lstrip().startswith("#") or "ThreadID" in text
     pyspy_head = (tracebacks.numbered(text) if is_own else None) or pyspy.read(text) or tracebacks.numbered(text)
     if pyspy_head is not None:
@@ -147,6 +160,8 @@ def _labelled(text: str) -> tuple[Event, ...]:
         if whole is not None and whole.is_whole and len(whole.places) > 1:
             head = Head(level="label", count=int(tallied["count"]), is_new=True)
             return (head, _whole(whole))
+    if (top := _TOP.match(text)) is not None and (frames := read_frame(top["rest"]) or joined.read(top["rest"], is_named=True)) is not None:
+        return (_whole(frames),)
     if named := labels.parts(text):
         role, ranks, rest = named
         frames = read_frame(rest)
@@ -165,6 +180,9 @@ def _table_row(text: str) -> tuple[Event, ...]:
         # a function in one column and its place in the next
         pairs = ((at, read_frame(f"{one} {two}")) for at, (one, two) in enumerate(itertools.pairwise(cells)) if one and two and "." in two)
         stacks = [(at, frames) for at, frames in pairs if frames is not None][:1]
+    if not stacks:
+        chains_of_names = ((at, joined.names(cell, code=_LEAST_CODE)) for at, cell in enumerate(cells) if at)
+        stacks = [(at, frames) for at, frames in chains_of_names if frames is not None][:1]
     if not stacks:
         return ()
     before = [c for c in cells[: stacks[0][0]] if c]

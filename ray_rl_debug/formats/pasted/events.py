@@ -40,6 +40,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """What the same line says of others."""
     is_new: bool = False
     """It begins another dump even of the same process."""
+    is_also: bool = False
+    """Another thread of those that the same line names: one stack comes for all."""
     is_chosen: bool = False
     """gdb's current thread: what it shows next without a thread's number is of this one."""
 

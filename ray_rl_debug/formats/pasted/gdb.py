@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from ray_rl_debug.formats.pasted import said
 from ray_rl_debug.formats.pasted.events import Event, Frames, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 
@@ -20,6 +21,8 @@ _SWITCHED = re.compile(
 )
 _ASKED = re.compile(r"^\((?:cuda-)?gdb\) (?:t|thread) (?P<number>\d{1,6})\s*$")
 """What somebody typed to go to a thread."""
+_SEVERAL = re.compile(r"[ #*=-]{0,8}Threads " + said.NUMBERS + r"(?:,? \(?[^:]{0,100})?:?[ *=-]{0,8}$")
+_MOST_THREADS = 256
 _OWN_HEAD = re.compile(r"^\W{0,8}Thread (?P<number>\d{1,6}) ?\((?P<name>[^(),]{1,40}), ?(?:LWP|lwp|tid) (?P<lwp>\d{1,9})\)(?P<rest>.{0,200})$")
 """``### Thread 2 (worker, LWP 4012) — holds the GIL``: a person's words in place of gdb's."""
 _ROW = re.compile(
@@ -114,6 +117,14 @@ def read(text: str) -> Event | None:
     if ("ttach" in text or "gdb" in text) and (attached := _ATTACH.search(text)):
         return Head(level="process", source="gdb", pid=int(attached["pid"]), is_new=True)
     return None
+
+
+def several_threads(text: str) -> tuple[Head, ...]:
+    """``Threads 2-5 (waiting on the same condition):``: one stack comes for all of them."""
+    found = _SEVERAL.match(text) if text.lstrip(" #*=-").startswith("Threads ") else None
+    numbers = said.numbers(found["ranks"])[:_MOST_THREADS] if found is not None else ()
+    heads = (Head(level="thread", source="gdb", order="inner", key=str(number), is_also=at > 0) for at, number in enumerate(numbers))
+    return tuple(heads) if len(numbers) > 1 else ()
 
 
 def _thread(text: str) -> Event | None:

@@ -111,6 +111,8 @@ _NODE = re.compile(
     r"|@(?P<at>[a-z][\w.-]{1,60})[ :~]",
     re.IGNORECASE,
 )
+_NODES = re.compile(r"^\W{0,8}(?:all |on |the |other ){0,3}(?P<word>node|host|machine|pod)s ?#?" + said.NUMBERS + r"(?![\w.-]*\w)", re.IGNORECASE)
+"""``Hosts 1-3 went on:``: one stack comes for several."""
 _HOST_ALONE = re.compile(r"^[^\w\n]{0,6}(?P<host>(?P<stem>[a-z]{2,20})-(?=[\w.-]{0,40}\d)[\w.-]{1,60}):[^\w\n]{0,4}$")
 """``gpu-a7:`` over what was seen there."""
 _WORKER = re.compile(r"(?<![\w-])(?P<label>worker #?\d{1,5})(?![\w.-]*\w)", re.IGNORECASE)
@@ -362,6 +364,9 @@ def _file_pid(name: str) -> int | None:
 def _node_alone(text: str, is_heading: bool) -> Head | None:
     if not is_heading or len(text) > 80:
         return None
+    if (nodes := _NODES.match(text)) is not None:
+        count = len(said.numbers(nodes["ranks"]))
+        return Head(level="label", node=f"{nodes['word'].lower()}s {nodes['ranks']}", count=count if count > 1 else None, is_new=True)
     if (worker := _WORKER.search(text)) is not None:
         return Head(level="label", label=worker["label"].lower().replace("#", ""), is_new=True)
     node = _NODE.search(text)
@@ -369,7 +374,7 @@ def _node_alone(text: str, is_heading: bool) -> Head | None:
         alone = _HOST_ALONE.match(text)
         if alone is not None and not lone_names.is_no_machine(alone["stem"]):
             return Head(level="label", node=alone["host"])
-        kind = _KIND.match(text)
+        kind = _KIND.match(text if text.endswith(":") or not text.startswith("#") else f"{text}:")
         return Head(level="label", label=" ".join(kind["label"].lower().split()), is_new=True) if kind is not None else None
     return Head(level="label", node=_machine(node))
 

@@ -47,7 +47,7 @@ _CHAIN = re.compile(r"\s{0,4}(?:调用链|调用栈|堆栈|call chain|call stack
 _QUOTED = re.compile(r"`([^`]{1,100})`")
 _NAMED = (
     r"(?=(?:the |all |both |every |its )?(?:other )?(?:ranks?|procs?|gpus?|workers?|nodes?|cards?|pid|others?|rest|[TDPEC]P)\b"
-    r"|其余|其他|其它|剩下|rank|\d{1,4} ?号)"
+    r"|其余|其他|其它|剩下|rank|\d{1,4} ?号|r\d{1,4}[=:@])"
 )
 _CLAUSE = re.compile(
     r"(?<=[.;!?。])\s{1,4}(?=[^\W\d])|[,;]\s{1,4}(?:(?:and|but|while|whereas|meanwhile)\s)?" + _NAMED + r"|\s(?:and|but|while|whereas)\s" + _NAMED,

@@ -36,9 +36,10 @@ _KERNEL = re.compile(
     r"(?:\[ {0,8}[TC]\d{1,9}\])? ?"
     r"|(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node2>[\w.-]{1,80}) kernel: ?"
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ?"
+    r"|\[ {0,8}\d{1,7}s\](?: |$)"
 )
-"""The kernel's log: ``dmesg``, ``dmesg -T``, ``dmesg -H`` (the time since the last line) and journald."""
-_CONTAINER = re.compile(_STAMP + r" std(?:out|err) [FP] |\[pod/(?P<node>[\w./-]{1,120})\] ")
+"""The kernel's log: ``dmesg``, ``dmesg -T``, ``dmesg -H`` (the time since the last line) and journald; and build services: ``[  192s] ``."""
+_CONTAINER = re.compile(_STAMP + r" std(?:out|err) [FP] |\[pod/(?P<node>[\w.-]{1,120})(?:/[\w.-]{1,80})?\] ")
 _COMPOSE = re.compile(r"(?P<node>[A-Za-z][\w.-]{0,60}[-_]\d{1,4}) {1,12}\| ?")
 _PDSH = re.compile(
     r"(?P<node>[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}) ?(?:>> |: (?=(?: {2,4}File \"| {4}\S|Traceback|Thread |Current thread|Process \d"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ray_rl_debug.formats.dump import CodePlace
 from ray_rl_debug.formats.pasted import joined, labels, loose, places
 from ray_rl_debug.formats.pasted.events import Frames
@@ -9,6 +11,8 @@ from ray_rl_debug.formats.pasted.lines import Line
 
 _MARKS = " -*+•·>→←|│└├─#0123456789.)[]"
 """What stands before each line of a list."""
+_REMARK = re.compile(r"(?<=[\w)]) {1,8}(?:\[[A-Za-z ]{2,40}\]|<?[-=]{1,3}>? ?(?:hangs?|stuck|blocks|blocked|here)\b.{0,40})$", re.IGNORECASE)
+"""``async_compile.wait() [HANGS HERE]``"""
 _ERRORS = ("Error", "Exception", "Warning", "Interrupt")
 _LEAST = 2
 """Lines, one of which is the name of a function and no word of a sentence."""
@@ -53,6 +57,7 @@ class NameLines:
 
 def name_in(text: str) -> CodePlace | None:
     """The name in a line that holds nothing else; None where it is somebody's, or that of a file."""
+    text = _REMARK.sub("", text)
     place = joined.name_alone(places.BULLET.sub("", text.lstrip(_MARKS), count=1))
     if place is not None and (place[0].endswith(_ERRORS) or place[0].startswith("self.")):
         return None  # an error, or a line of source

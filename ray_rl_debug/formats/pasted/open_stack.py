@@ -88,6 +88,8 @@ class OpenStack:
 
     def shares(self, head: Head, source: str) -> bool:
         """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""
+        if head.is_also:
+            return bool(self.threads) and not self.frames
         if not self.threads or self.frames or not head.source == source == "py-spy":
             return False
         last = self.threads[-1]

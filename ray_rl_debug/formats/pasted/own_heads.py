@@ -11,6 +11,8 @@ import re
 from ray_rl_debug.formats.pasted.events import Head
 
 _MAX_CHARS = 200
+_PYFLAME = re.compile(r"^(?P<number>\d{12,17})(?P<gil>\*)?:$")
+"""``140302382565184*:``, the thread that had the interpreter with a star."""
 _SIGN = re.compile(r"thread|stack|\btid\b|\bident\b", re.IGNORECASE)
 _TOKEN = re.compile(r"\"[^\"]{1,100}\"|'[^']{1,100}'|<unknown>|0x[0-9a-fA-F]{1,16}|[\w.-]+")
 _RULED = re.compile(r"^[=~*#-]{3,}[^=~*#].{0,160}[=~*#-]{3,}$")
@@ -36,6 +38,8 @@ _PTHREAD_DIGITS = 6
 
 def read(text: str) -> Head | None:
     """The head of a thread; None for a line with any other word in it."""
+    if (of_pyflame := _PYFLAME.match(text)) is not None:
+        return Head(level="thread", source="text", key=of_pyflame["number"], owns_gil=of_pyflame["gil"] is not None or None)
     if len(text) > _MAX_CHARS or "(LWP" in text or not _SIGN.search(text):
         return None
     if (by_hand := _BY_HAND.match(text)) is not None and text.rstrip().endswith((":", "*", "`")):

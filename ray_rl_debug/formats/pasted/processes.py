@@ -15,7 +15,7 @@ from ray_rl_debug.formats.pasted.loops import Loop
 from ray_rl_debug.formats.pasted.name_lines import NameLines
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
 from ray_rl_debug.formats.pasted.partial import Partial, is_awaited, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
-from ray_rl_debug.formats.pasted.several_tools import is_of_another_tool, main_of, note_raised
+from ray_rl_debug.formats.pasted.several_tools import is_of_another_tool, main_of, note_raised, number_as_gdb_counts
 from ray_rl_debug.formats.pasted.times import Times
 
 MAX_THREADS = 50_000
@@ -228,7 +228,8 @@ class Processes:
             return False
         stack = self.stack
         if stack.frames and stack.is_headless and not stack.is_interrupted and not stack.blanks:
-            if not (stack.is_of_names or (joined.is_code(place[0]) and indent_of(line.text) == stack.indent)):
+            is_beside = joined.is_code(place[0]) and (indent_of(line.text) == stack.indent or line.text.lstrip(" │|").startswith(("└", "├")))
+            if not (stack.is_of_names or is_beside):
                 return False
             self._append(line, Frames(places=(place,)))
             return True
@@ -318,6 +319,7 @@ class Processes:
         self._left.take(line.number)
         if self.current is not None:
             self.current.native = self.current.native or frames.native
+            number_as_gdb_counts(self.current, frames)
 
     def end_stack(self) -> None:
         """No more frames come of what is open."""

@@ -23,7 +23,7 @@ _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
     r"(?<=[.;!?])\*{0,2}\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
-    r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d))"
+    r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d|(?:others?|rest|remaining)\b))"
     r"|(?<=[a-z]),\s(?=ranks? ?#?\d{1,5} (?:is |are )?(?:stuck|blocked|waiting|waits?|hangs?|parked)\b)"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
@@ -44,13 +44,15 @@ _WHO = re.compile(
     r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread|(?<=\bthe )(?:[\w-]{2,20} ){1,2}thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
     r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
-    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
+    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|"
+    r"(?:the )?(?:driver|trainer|scheduler|detokenizer|launcher|router|controller|orchestrator)(?![.(_])"
     r"|the (?:(?:main |master |root )?process|program|server|client|engine|worker)(?![.(_]))\b`?)"
-    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
+    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine))? ?"
-    r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
+    r"(?:ranks?|process(?:es)?|threads?|workers?|tasks|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?"
+    r"|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
     r"|every(?:one|body) else|(?:its|the|a|each) (?:forked )?child(?:ren)?(?: process(?:es)?)?(?: \d{3,9}\b)?"
     r"|others?(?: ones?| ranks?| process(?:es)?| box(?:es)?| workers?| nodes?)?"
     r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
@@ -64,8 +66,10 @@ _STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|han
 _STUCK_IN_NAME = re.compile(r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) [a-z]\w{0,60}_\w", re.IGNORECASE)
 _COMMENT = re.compile(r"\s{0,40}(?:#|//) (?=\s{0,12}\S)")
 _STANDS = re.compile(
-    r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?|remain(?:s|ed)?|stays?|stayed"
+    r"\b(?:stuck|blocked|blocks|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
+    r"|remain(?:s|ed)?|stays?|stayed"
     r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b"
+    r"|\b(?:has|have|had) (?:all |both |already |since |long ){0,3}(?:entered|reached|arrived (?:at|in)|gone into|got(?:ten)? to)\b"
     r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等",
     re.IGNORECASE,
 )
@@ -85,6 +89,9 @@ _THEY_THERE = re.compile(
 """*Ranks 0-2 enter `all_reduce`. They block there.*: who and where the sentence before says."""
 _ENTERS = re.compile(
     r"[`*\s]{0,4}(?:all |both |have |has |had |then )?(?:enter|reach|call|start|hit|get to|got to|join|post)(?:e?s|e?d|ing)?\b", re.IGNORECASE
+)
+_GO_IN = re.compile(
+    r"[`*\s]{0,4}(?:all |both |then )?(?:enter|reach|post)(?:e?s|e?d)?\b(?!.{0,80}\b(?:then|before|after|first|once)\b)", re.IGNORECASE
 )
 _CODE = re.compile(
     r"`(?P<quoted>[^`\n]{2,240})`"
@@ -164,16 +171,21 @@ def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
 def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
     if text.count("`") < 2 and not _may_tell(text.replace("`", "")):
         return
-    above, before = "", len(dumps)
+    above, before, entered = "", len(dumps), list[str]()
     for clause in _CLAUSES.split(text[:_MAX_CHARS]):
         who, told = _who_and_where(clause, above)
         above = clause
         if who is None or told is None:
+            entered.append(clause)
             continue
         frames = _frames(told)
         if frames:
             _add(number, clause.strip(), who, frames, dumps)
             _name_each(dumps, chains.several(clause))
+    for clause in entered if len(dumps) > before else ():
+        who, told = _who_entered(clause, _GO_IN)
+        if who is not None and told is not None and who["ranks"] and (frames := _frames(told)):
+            _add(number, clause.strip(), who, frames, dumps)  # what one does, where the same sentence says of others that they stand
     absent.add(number, text, dumps[before:])
 
 
@@ -227,10 +239,10 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     return who, told
 
 
-def _who_entered(clause: str) -> tuple[re.Match[str] | None, str | None]:
+def _who_entered(clause: str, entering: re.Pattern[str] | None = None) -> tuple[re.Match[str] | None, str | None]:
     """Who goes into a call, as a clause tells it, and the words from that call on."""
     who = _WHO.search(clause[:400])
-    enters = _ENTERS.match(clause, who.end()) if who is not None and not who["tool"] else None
+    enters = (entering or _ENTERS).match(clause, who.end()) if who is not None and not who["tool"] else None
     if enters is None or _DOUBT.search(clause):
         return None, None
     return who, clause[enters.end() :]

@@ -24,6 +24,10 @@ MAX_STREAMS = 20_000
 """Writers in one text; more are read as one."""
 _ENOUGH_RANKS = 2
 """Of which the text tells the rank and the number on its machine, to know the others' by them."""
+_FEW = 4
+"""Processes of which a sentence tells, and frames of each."""
+_WORDS = 12
+"""In a line that is a sentence."""
 _OUTERMOST = 3
 """Below Python's own frames stand two of the C library, where native frames were asked for."""
 _BY_TASK = re.compile(
@@ -77,7 +81,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         streams.setdefault(owner, Stream(dumps, machines, left)).feed(line)
     for stream in streams.values():
         stream.finish()
-    if not any(len(t.frames) > 1 or d.source != "text" for d in dumps for t in d.threads if t.frames):
+    if _may_be_told(data, dumps):
         told_in_words = prose.read(data)
         if sum(len(d.threads) for d in told_in_words) > sum(1 for d in dumps for t in d.threads if t.frames):
             dumps[:] = [d for d in dumps if not d.threads] + told_in_words
@@ -93,6 +97,18 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     kept = _without_sketches(_without_caught(told))
     _lend_files(kept, told)
     return [d for dump in kept for d in _of_each_rank(dump)], left.lines()
+
+
+def _may_be_told(data: bytes, dumps: list[Partial]) -> bool:
+    """Does the text show no stack, so that its sentences may tell more? Single frames are none, nor are a few names that a sentence joins."""
+    shown = [d for d in dumps if any(t.frames for t in d.threads)]
+    longer = [d for d in shown if any(len(t.frames) > 1 for t in d.threads)]
+    if any(d.source != "text" for d in shown) or len(longer) > _FEW or len(data) > prose.MAX_BYTES:
+        return False
+    lines = data.split(b"\n") if longer else []
+    return all(
+        len(lines[min(d.line or 1, len(lines)) - 1].split()) >= _WORDS and len(d.threads) == 1 and len(d.threads[0].frames) <= _FEW for d in longer
+    )
 
 
 def _name_local_ranks(dumps: list[Partial]) -> None:

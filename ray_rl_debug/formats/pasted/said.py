@@ -41,6 +41,7 @@ _SAME_OTHER = re.compile(
 """``at the same time``, ``the same `Operation```: what is the same there is no place."""
 _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
 _AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b|\blooks? (?:just |exactly )?like\b", re.IGNORECASE)
+_AS_OTHER_CJK = re.compile(r"(?:和|与|跟|同) ?rank ?(?P<rank>\d{1,6}) ?(?:的栈|的堆栈|都)? ?(?:完全)?(?:一样|相同|一致)", re.IGNORECASE)
 _ONE_RANK = re.compile(r" ?(?:the one of )?rank[ #:_]?(?P<rank>\d{1,6})\b(?! ?(?:,|and|-|–|to|/) ?\d)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?<![\d:.])(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?![\d:])")
 NO_STACK = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
@@ -59,7 +60,7 @@ _ONE_OF = re.compile(
 )
 """How people speak of one process out of many, or of the cards that they have."""
 _ALL = re.compile(
-    r"\b(?:all|every|each|both|others|rest|remaining|other (?:\w{1,20} )?"
+    r"其余|其他|其它|剩下|所有|全部|\b(?:all|every|each|both|others|rest|remaining|other (?:\w{1,20} )?"
     r"(?:ranks?|process(?:es)?|workers?|gpus?|actors?|nodes?|hosts?|machines?|pods?|ones?))\b"
     r"|\b(?:the )?other(?=\W{0,3}$)",
     re.IGNORECASE,
@@ -112,7 +113,7 @@ _NAMES_IT = re.compile(
     re.IGNORECASE,
 )
 """Behind these a number is a name: ``node 2 stack trace``."""
-_TELLING = "rank same identical ditto others process worker stacks gpus scheduler apart later similar".split()
+_TELLING = "rank 一样 相同 一致 same identical ditto others process worker stacks gpus scheduler apart later similar".split()
 """A line without any of these is no remark; looked for first, because logs are long."""
 _MAX_RANKS = 4096
 
@@ -133,7 +134,7 @@ def remark(text: str) -> Said | None:
     if again and looked and not _RAN_ANEW.search(told) and not _RANKS.search(told):
         return Said(kind="again", text=told, apart_s=apart_s)
     same = _SAME.search(_SAME_OTHER.sub("", told)) is not None
-    ranks = _ranks_in(told) if same else ()
+    ranks = _ranks_in(_AS_OTHER_CJK.sub("", told)) if same else ()
     if ranks and (other := _AS_OTHER.search(told)) is not None:  # "rank 1 the same as rank 0" speaks of rank 1
         ranks = _ranks_in(told[: other.start()]) or ranks
     count = _count(told)
@@ -150,6 +151,8 @@ def remark(text: str) -> Said | None:
 
 def as_rank(text: str) -> int | None:
     """``ranks 1 and 3 look like rank 0`` → 0: the rank at whose place others are said to be."""
+    if (as_rank_cjk := _AS_OTHER_CJK.search(text)) is not None:
+        return int(as_rank_cjk["rank"])
     other = _AS_OTHER.search(text)
     named = _ONE_RANK.match(text, other.end()) if other is not None else None
     return int(named["rank"]) if named is not None else None

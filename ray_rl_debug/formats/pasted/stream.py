@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import gdb, kernel, labels, led, lone_names, said, told_of, tracebacks
+from ray_rl_debug.formats.pasted import gdb, kernel, labels, led, lone_names, said, sentences, told_of, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.columns import Columns
@@ -32,6 +32,10 @@ _SOURCE = 4
 _PER_RANK = re.compile(
     r"\b(?:per|by|of each|for each|of every|for every) (?:global )?rank\b|每个? ?(?:rank|卡|进程)|各个? ?(?:rank|卡|进程)", re.IGNORECASE
 )
+_RANKS_BELOW = re.compile(r"\s{0,8}(?:- )?[\"']?(?:ranks|by_rank|per_rank|stacks_by_rank)[\"']?:\s{0,4}[{]?\s{0,4}$")
+"""A key of YAML or JSON, below which each rank is a key."""
+_KEY = re.compile(r"\s{0,12}(?:- )?[\"']?(?P<rank>\d{1,5})[\"']?:\s{0,4}[\[{]?\s{0,4}$")
+_SAME_AS = re.compile(r"\W{0,6}(?:the )?(?:same|identical)(?: stack| trace| place)? (?:as|to) (?P<who>[\w #-]{2,40}?)\W{0,6}$", re.IGNORECASE)
 _RANK_FIRST = re.compile(r"[^\w\n]{0,8}(?P<rank>\d{1,5})[\])]?[\s:|.,=-]{1,12}(?P<rest>[^\s\d].{0,4000})$")
 _MOST_RANKS = 1_200
 _PID_IN_LOG = re.compile(r"\bPID[:= ]{1,2}(\d{1,9})\b")
@@ -143,9 +147,13 @@ class Stream:
             places = tuple(place for one in frames for place in one.places)
             self._found.frames(line, Frames(places=places, is_whole=True, is_certain=True, order=frames[0].order))
 
+    def _is_by_rank(self, line: Line) -> bool:
+        """Are the numbers of this part of the text ranks?"""
+        return self._per_rank is not None and line.number - self._per_rank < _MOST_RANKS
+
     def _of_task(self, line: Line) -> tuple[Event, ...]:
         """A line with the number of a task in front (``srun --label``). A number before a frame alone is that of a list."""
-        if self._per_rank is not None and line.number - self._per_rank < _MOST_RANKS:
+        if self._is_by_rank(line):
             numbered = _RANK_FIRST.match(line.text)
             if numbered is not None and (events := led.read(f"rank {numbered['rank']}: {numbered['rest']}")):
                 return events
@@ -227,8 +235,15 @@ class Stream:
             return
         if labels.is_tool(text):
             self._found.tool_at = line.number
-        if _PER_RANK.search(text):
+        if _PER_RANK.search(text) or _RANKS_BELOW.match(text):
             self._per_rank = line.number
+        if self._is_by_rank(line) and (key := _KEY.match(text)) is not None:
+            self._found.end_stack()
+            self._found.label.set(Head(level="label", ranks=(int(key["rank"]),), is_new=True), line.number)
+            return
+        if (as_other := _SAME_AS.match(text)) is not None and (held := self._found.label.held(line.number)) is not None:
+            told_of.same_as(self._found, line, held, labels.read(f"{as_other['who']}:"))
+            return
         text = labels.leading(text)
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
@@ -258,7 +273,8 @@ class Stream:
             at = said.as_rank(text) if remark.kind == "same" else None
             (of_rank(self._found.dumps, at) or dump).said.append((line.number, remark))
             return
-        if label is not None and text.lstrip().startswith(("^", "↑")) and dump is not None and not (dump.ranks or dump.pid or dump.label):
+        points_above = text.lstrip().startswith(("^", "↑")) or sentences.points_above(text)
+        if label is not None and points_above and dump is not None and not (dump.ranks or dump.label or (dump.pid and label.pid)):
             self._found.end_stack()
             set_names(dump, label)  # the writer points at the stack above
         elif label is not None:

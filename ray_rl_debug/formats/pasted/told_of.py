@@ -5,6 +5,7 @@ from __future__ import annotations
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import Line
+from ray_rl_debug.formats.pasted.partial import is_named_so
 from ray_rl_debug.formats.pasted.processes import NEAR, Processes
 from ray_rl_debug.formats.pasted.several_tools import has_raised
 
@@ -46,6 +47,15 @@ def same_as_before(found: Processes, line: Line, head: Head) -> None:
     dump.source = before.source
     dump.threads = [DumpThread(frames=t.frames, name=t.name) for t in before.threads]
     dump.is_headless = True
+
+
+def same_as(found: Processes, line: Line, head: Head, other: Head | None) -> None:
+    """The process of a heading, of which it only says that it stands where another one does: the named one, else the last."""
+    named = next((d for d in reversed(found.dumps[-64:]) if other is not None and d.threads and is_named_so(d, other)), None)
+    if named is not None:
+        found.current = named
+    found.label.use()
+    same_as_before(found, line, head)
 
 
 def look_again(found: Processes, line: Line, apart_s: float | None) -> None:
