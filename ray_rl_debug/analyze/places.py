@@ -188,6 +188,8 @@ def _place(
     if kind is None:
         if own is None and thread is None and frames and sample is not None and sample.name == "MainThread" and not _begins_thread(names):
             kind, op = Kind.LOCK if _takes_lock(frames[0], sample) else Kind.CODE, names[0]  # only the inner end was shown, in a library at work
+        elif own is None and thread is None and sample is not None and sample.owns_gil and sample.active:
+            kind, op = Kind.CODE, names[0]  # a library at work: who waits for work has given the interpreter away
         elif own is None:
             kind, op = Kind.IDLE, names[0] if names else ""
         elif call == "epoll" and not in_task and (runs_loop or (own == 0 and "poll" not in (frames[0].calls or ()))):

@@ -41,7 +41,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         p2p = {m.key for m in members if m.kind is Kind.P2P}
         directed = [e for e in edges if e.source in p2p and e.why is Why.P2P]
         if not directed:
-            yield from _unpaired(root, members, [e for e in edges if e.source in p2p and e.why is Why.RECEIVERS])
+            yield from _unpaired(scene, root, members, [e for e in edges if e.source in p2p and e.why is Why.RECEIVERS])
             continue
         culprits = _culprits(directed, p2p)
         if not p2p.intersection(culprits) and _most_have_met(scene, root):
@@ -67,7 +67,10 @@ def detect(scene: Scene) -> Iterator[Found]:
             sure,
             said,
             who=[w.who() for w in who],
-            evidence=[*(stack_evidence(w) for w in who[:3]), *(Evidence(kind="collective", where=e.source, text=e.evidence) for e in directed[:4])],
+            evidence=[
+                *(stack_evidence(w) for w in who[:3]),
+                *_of_edges(scene, directed),
+            ],
             remedy=[
                 "pair every send with a recv in the same order on both stages; of two neighbours one must send first",
                 "check the number of micro-batches and the shapes that each stage expects",
@@ -88,7 +91,12 @@ def _most_have_met(scene: Scene, root: Root) -> bool:
     return world is not None and world.size == len(world.members) == len(ranks) and meet > len(ranks) - meet
 
 
-def _unpaired(root: Root, members: list[Seen], edges: list[Edge]) -> Iterator[Found]:
+def _of_edges(scene: Scene, edges: list[Edge]) -> list[Evidence]:
+    """What is known of the partner of each."""
+    return [Evidence(kind="collective", where=scene.who(e.source).label, text=e.evidence) for e in edges[:4]]
+
+
+def _unpaired(scene: Scene, root: Root, members: list[Seen], edges: list[Edge]) -> Iterator[Found]:
     """Ranks in sends and receives that do not tell their peers, while all others wait in a collective: the smaller side went another way."""
     pair = [m for m in members if m.key in {e.source for e in edges}]
     meet = [m for m in members if m not in pair]
@@ -105,7 +113,7 @@ def _unpaired(root: Root, members: list[Seen], edges: list[Edge]) -> Iterator[Fo
         who=[w.who() for w in who],
         evidence=[
             *(stack_evidence(w) for w in (*pair[:2], meet[0])),
-            *(Evidence(kind="collective", where=e.source, text=e.evidence) for e in edges[:4]),
+            *_of_edges(scene, edges),
         ],
         remedy=["check the number of micro-batches that each stage expects: one side makes a send or recv more than the other"],
         phase=who[0].phase,
