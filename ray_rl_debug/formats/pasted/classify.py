@@ -63,7 +63,7 @@ _TOP = re.compile(
     re.IGNORECASE,
 )
 """``top frame: `recv (a.py:5)` from `get (b.py:7)` ``: of whom a line above says."""
-_TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
+_TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})(?: ?[x×])? {1,40}(?P<rest>\S.{0,8000})$")
 """A number before a whole stack is how often it was met (``sort | uniq -c``)."""
 _PID_FIRST = re.compile(r"^(?P<pid>\d{3,8}) {3,12}(?P<rest>[A-Za-z_<]\S{0,200} \([^()\s]{1,300}:\d{1,7}\))\s{0,8}$")
 """``echo -n "$p "`` before the one line that somebody kept of ``py-spy dump --pid $p``: py-spy indents it. A count stands behind blanks."""

@@ -51,9 +51,8 @@ _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}" + _ENDINGS + "$")
 _RANK = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
     r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)|procs?(?= ?[#\[{(]?\d{1,3}(?!\d))"
-    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))(?:[ _#:=]{0,3}[\[{]?|\()"
-    + said.NUMBERS
-    + r")(?![A-Za-z0-9_]|\.\w)",
+    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))"
+    r"(?:[ _#:=]{0,3}[\[{]?|\(| \((?=[\d ,–-]{3,200}\)))" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )
 _NUMBER_FIRST = re.compile(
@@ -136,6 +135,8 @@ _BESIDE = re.compile(r"\([^()]{0,40}\branks?[ _:=#]{0,2}" + said.NUMBERS + r"[^(
 """``py-spy dump --pid 12  (rank 3)``"""
 _SSH = re.compile(r"^\W{0,8}ssh (?:-\w{1,3} )?(?:[\w.-]{1,40}@)?(?P<host>[a-z][\w.-]{0,60}\d[\w.-]{0,20})(?: .{0,200})?$")
 """The command that goes to a machine, above what it prints there."""
+_SSH_TO = re.compile(r"\bssh (?:-\w{1,3} (?:[\w.=-]{1,40} (?=[a-z]))??){0,3}(?:[\w.-]{1,40}@)?(?P<name>[a-z][\w.-]{0,80})(?= )")
+"""To which machine the command goes that follows on the same line."""
 _PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
@@ -201,7 +202,7 @@ def read(text: str) -> Head | None:
     if "py" in text or "gdb" in text or "st" in text:
         asked = _command(stripped)
         if asked is not None and (host or not stripped.startswith(("Error", "["))):
-            beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped)
+            beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped) or _SSH_TO.search(stripped)
             node = inside["name"] if inside else host["host"] if host else None
             return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else _of_comment(stripped), node=node, is_new=True)
     if host or (host := _SSH.match(stripped)):

@@ -30,6 +30,8 @@ _RAY = re.compile(
 """``(Actor pid=12, ip=10.0.0.2) ``; of a named actor ``(name Actor pid=12) ``."""
 _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
 _MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
+_OMPI = re.compile(r"`?\[(?P<node>[A-Za-z][\w.-]{0,80}):(?P<pid>\d{1,9})\] (?=\[ {0,2}\d{1,3}\] )")
+"""Open MPI before each line of its own backtrace."""
 _JOURNAL = re.compile(r"(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
 _KERNEL = re.compile(
     r"(?:(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) kernel: )?(?:<\d{1,3}>)?\[ {0,12}\+?\d{1,9}\.\d{6}\]"
@@ -70,7 +72,10 @@ _LINE_IN_CJK = re.compile(r"(?<=[\w.]) ?(?:的 ?)?第 ?(\d{1,7}) ?行")
 """``t.py 第9行``"""
 _COMMENT = re.compile(r"#{1,2} (?:MAGIC )?(?=\s?(?:\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=))")
 """Output of a program that a notebook's export, or somebody's script, keeps as comments."""
-_PREFIXES = (_QUOTE, _COMMENT, _GREP, _FIELDS, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_PREFIXES = (
+    _QUOTE, _COMMENT, _GREP, _FIELDS, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _OMPI,
+    _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL,
+)  # fmt: skip
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
 _ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-|/(?= [\w.<>]{1,80} \([^()\s]{1,200}:\d{1,7}\))) \S")

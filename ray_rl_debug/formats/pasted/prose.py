@@ -73,6 +73,12 @@ _STANDS = re.compile(
     r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等",
     re.IGNORECASE,
 )
+_AT_ON = re.compile(
+    r"\b(?:hangs?|hanging|hung|stuck|blocks|blocked|waits?|waiting|stalls|stalled)(?: for ever)? (?:in|at|inside|on) "
+    r"(?P<where>`[^`]{2,200}`(?:[^`.;]{0,12}`[^`]{2,200}`){0,4})[^`.;]{0,12} (?:on|for) (?:the )?$",
+    re.IGNORECASE,
+)
+"""``it hangs in `get_state_dict()` on `` before a rank."""
 _NEAR, _LINKED = 240, 16
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
@@ -212,6 +218,10 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
         shown = _CODE.match(behind.lstrip(" :("))
         is_told = shown is not None and (_STUCK.search(behind[:_NEAR]) is not None or _is_chain(shown["quoted"]))
         return (who, behind) if is_told and not _DOUBT.search(clause) else (None, None)
+    if who["ranks"] and (where := _AT_ON.search(before)) is not None:
+        if _DOUBT.search(_PART_OF_CLAUSE.split(before[: where.start()])[-1] + where[0]):
+            return None, None
+        return who, where["where"]
     is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
     stands = _STANDS.search(behind[:_NEAR])
     if stands is None and not is_entry:

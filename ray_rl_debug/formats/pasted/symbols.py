@@ -12,8 +12,8 @@ from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
 
 _AT = re.compile(r"^[\s|*>-]{0,12}@ {1,8}0x[0-9a-fA-F]{6,16} {1,4}(?P<function>[A-Za-z_~(][^\n]{2,4000}\))$")
 _GLIBC = re.compile(
-    r"^\s{0,8}(?:\[bt\] \(\d{1,3}\) |\d{1,3}[:.] {1,4})?(?P<lib>[^\s()]{1,300}\.so[\d.]{0,12})\((?P<function>[^\n]{1,4000}?)?\+0x[0-9a-fA-F]{1,16}\)"
-    r" ?\[0x[0-9a-fA-F]{4,16}\]$"
+    r"^\W{0,8}?(?:\[ {0,3}\d{1,3}\] |\[bt\] \(\d{1,3}\) |\d{1,3}[:.] {1,4})?(?P<lib>[^\s()]{1,300}\.so[\d.]{0,12})"
+    r"\((?P<function>[^\n]{1,4000}?)?\+0x[0-9a-fA-F]{1,16}\) ?\[0x[0-9a-fA-F]{4,16}\]`?$"
 )
 
 
@@ -21,7 +21,7 @@ def read(text: str) -> Frames | None:
     """The frame in such a line."""
     if "@ " in text and "0x" in text and (at := _AT.match(text)) and "(unknown)" not in text:
         place = (at["function"].strip(), NO_SYMBOLS, 0)
-    elif "+0x" in text and text.endswith("]") and (told := _GLIBC.match(text)):
+    elif "+0x" in text and text.rstrip("`").endswith("]") and (told := _GLIBC.match(text)):
         place = (told["function"] or "??", told["lib"], 0)
     else:
         return None
