@@ -137,6 +137,9 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     before = window.line_before(one.start)
     if one.block is None and "Exception ignored" in before.text:
         return "ignored"
+    is_next = one.block is None and one.head.level is None and not one.head.is_stamped and EXCEPTION.match(one.head.text) is not None
+    if is_next and before.level == "E" and _is_same_writer(before, one.head) and OF_ONE_REQUEST.search(before.text):
+        return "a server says it of one request"
     if one.block is None and one.head.indent and _RAISES.match(window.heading(one.start, one.head.indent)):
         return "text that documents what may be raised"
     if (_is_of_an_end(one, before) or _is_step(one)) and _was_finished(window, one):

@@ -163,6 +163,7 @@ _WENT_ON = re.compile(
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
         r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b|\bApplication startup complete\b",
         r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
+        r"\b[A-Za-z][\w.-]* (?:is|are|came|comes) (?:now |back )?up(?:$|[.,;!]| and\b| again\b)",
         r"\b(?:is|are|now|became) (?:now )?ready\b|\bready to (?:accept|serve|receive)\b",
         r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
         r"^(?:Prefill|Decode) batch\b|^Resized to \d",  # the latter: what Ray's autoscaler lacked has come
@@ -315,7 +316,7 @@ def judge(text: str, level: str | None) -> Said | None:
     if level in ("D", "I") or not text.strip():
         return None
     if level == "W":
-        return Said("death") if DEATH.search(text) and not INNOCENT.search(text) and not is_handled(text) else None
+        return Said("death") if _tells_death(text) and not INNOCENT.search(text) and not is_handled(text) else None
     found = EXCEPTION.match(text)
     innocent = INNOCENT.search(text)
     if innocent and not (found and innocent.start()):  # behind its name an exception may quote anything: ``No error message was given``
@@ -324,11 +325,17 @@ def judge(text: str, level: str | None) -> Said | None:
         return None if is_handled(text) else Said("exception", found["name"])
     if is_handled(text):
         return None
-    if DEATH.search(text):
+    if _tells_death(text):
         return Said("death")
     if level in ("E", "F") or _TOOL.search(text):
         return Said("error")
     return None
+
+
+def _tells_death(text: str) -> bool:
+    """Does a line say that a process ended, and not that none did?"""
+    found = DEATH.search(text)
+    return found is not None and _DENIED.search(text, 0, found.start()) is None
 
 
 def is_handled(text: str) -> bool:

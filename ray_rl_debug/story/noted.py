@@ -15,11 +15,13 @@ from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.candidates import Candidate
+from ray_rl_debug.story.doubts import is_doubtful
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
 _LIVES = (
-    r"(?:[Ee]ngine(?: ?[Cc]ore)?|[Ss]erver|[Ww]orker\w*|[Ss]cheduler|[Ss]hard(?: \d+)?|[Cc]ontainer|[Jj]ob|[Rr]ank(?: \d+)?|[Pp]rocess|[Tt]hread"
+    r"(?:[Ee]ngine(?: ?[Cc]ore)?|[Ss]erver|[Ww]orker\w*|[Ss]cheduler|[Ss]hard(?: \d+)?|[Cc]ontainer|[Jj]ob|[Rr]ank(?: \d+)?|[Pp]rocess"
+    r"|(?:[Rr]ollout|[Mm]ain|[Tt]rain\w*) thread"
     r"|[Tt]rain(?:er|ing)|GCS|raylet|[Nn]ode|[Aa]ctor|[Dd]river|[Pp]rogram|[Rr]un|[Ll]auncher|[Ll]oop|[Ss]cript)"
 )
 """What runs, and may end."""
@@ -38,7 +40,8 @@ _ENDS = re.compile(
 _OF_DEVICES = ("cuda", "accelerators", "nccl")
 """Layers of the catalogue."""
 _TRIED = re.compile(
-    r"\b(?:failed|fails|could not|cannot|unable|skipp\w+|tr(?:y|ied)|inject\w+|possible|may|might|would|because|means?)\b"
+    r"\b(?:[Ff]ailed|fails|[Ff]ailure|[Cc]ould not|[Cc]annot|[Uu]nable|[Nn]o permission|skipp\w+|tr(?:y|ied)|inject\w+"
+    r"|possible|may|might|would|because|means?)\b"
     r"|\b[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)\b"
 )
 """In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
@@ -50,6 +53,9 @@ _SAYS_WHAT_IT_TRIED = re.compile(
     r"(?:\[[\w .:-]{1,40}\] )?(?:(?:[Ff]ailed|[Uu]nable) to|[Cc]ould not|[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)) (?:\S+ ){1,12}?\S*: \S"
 )
 """How a program begins that tells of an error which it caught: what it tried, then why it failed."""
+_WORD = re.compile(r"\b[A-Za-z]{2,}\b")
+MIN_WORDS = 2
+"""In front of a known error in a warning: a sentence that only mentions it."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
@@ -69,19 +75,25 @@ def tells_of_an_end(one: Candidate) -> bool:
     nobody catches.
     """
     event = one.event
+    if is_doubtful(event) or (event.kind == "error" and event.signature is None and SMALL_TOOL.match(event.text)):
+        return False
     known = one.signature if one.signature is not None and one.signature.effect != "info" else None
     is_passed = _is_passed(event, known)
     if event.kind == "death" or event.level == "F" or (known is not None and not is_passed):
         return True
     # Between the first and the last line of a traceback stand frames and code.
-    said = (event.text, event.record or "", *(event.lines[:1] if event.kind == "traceback" else event.lines))
+    said = (event.record or "", *(event.lines[:1] if event.kind == "traceback" else event.lines))
+    if is_passed and known is not None and (around := _around_known(event, known)) is not None:
+        said = (*around, *said)  # an actor that died, as a reason, is no end of who says so
+    elif event.caught is not True and not event.is_bare:
+        said = (event.text, *said)  # what was caught has the words of whoever raised it, not of the program
     if any(_gives_up(text) or _ENDS.search(text) for text in said):
         return True
     if is_passed:
         return False
     if event.kind == "traceback":
-        return event.caught is False or event.level is None
-    if SMALL_TOOL.match(event.text) or _SAYS_WHAT_IT_TRIED.match(event.text):
+        return event.caught is False or (event.level is None and not event.is_bare)
+    if _SAYS_WHAT_IT_TRIED.match(event.text):
         return False
     return event.level is None and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
 
@@ -102,13 +114,20 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
 
 def _is_reason(event: LogEvent, known: Signature) -> bool:
     """Does a sentence name a known error as the reason of something that it tells first?"""
+    around = _around_known(event, known)
+    if around is None:
+        return False
+    before = around[0].rpartition(". ")[2]
+    is_told_first = _TRIED.search(before) is not None or (before.endswith(": ") and _FAILED.search(before) is not None)
+    is_warning = event.level == "W" and len(_WORD.findall(before)) >= MIN_WORDS
+    return (is_told_first or is_warning) and _RAISES.search(before) is None
+
+
+def _around_known(event: LogEvent, known: Signature) -> tuple[str, str] | None:
+    """What the sentence tells before and behind the known error; None where that is an error's own line."""
     text = read_head(event.text).text if event.kind == "known" else event.text
     found = re.search(known.pattern, text)
-    if found is None or EXCEPTION.match(text):
-        return False
-    before = text[: found.start()].rpartition(". ")[2]
-    is_told_first = _TRIED.search(before) is not None or (before.endswith(": ") and _FAILED.search(before) is not None)
-    return is_told_first and _RAISES.search(before) is None
+    return None if found is None or EXCEPTION.match(text) else (text[: found.start()], text[found.end() :])
 
 
 def _is_last(one: Candidate) -> bool:

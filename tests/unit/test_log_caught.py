@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_log_blocks_alone import LEFT, RAISED, role
+from test_log_blocks_alone import BODY, LEFT, RAISED, role
 from test_log_innocents import story
 
 
@@ -24,7 +24,7 @@ def test_words_above_a_traceback_that_tell_of_it_say_that_it_was_caught(tmp_path
 
 @pytest.mark.parametrize("said", ["Sample 14 was read", "ValueError: no such part", "no such part", "2026-11-02 10:11:12 hooks.py:316 - batch 14"])
 def test_other_words_above_it_do_not(tmp_path: Path, said: str) -> None:
-    assert role(tmp_path, f"{said}\n{RAISED}") == "first"
+    assert role(tmp_path, f"{said}\n{BODY}") == "first"
 
 
 @pytest.mark.parametrize("said", ["Error in the judge: None", "Failed to read sample 14", "Exception while scoring sample 14"])
@@ -35,7 +35,7 @@ def test_words_behind_a_traceback_do_so_too(tmp_path: Path, said: str) -> None:
 
 @pytest.mark.parametrize("said", ["Error in the judge, exiting", "Error executing job with overrides: []", "of the text in the sample"])
 def test_words_behind_it_of_an_end_or_of_the_message_do_not(tmp_path: Path, said: str) -> None:
-    assert role(tmp_path, f"{RAISED}{said}\n") == "first"
+    assert role(tmp_path, f"{BODY}{said}\n") == "first"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_level_of_a_record_of_ucx(tmp_path: Path) -> None:
 def test_a_loop_of_asyncio_goes_on_behind_a_callback_that_failed(tmp_path: Path) -> None:
     words = "Exception in callback Link.close_(None)\nhandle: <Handle Link.close_>\n"
     assert role(tmp_path, words + RAISED) == "noted"
-    assert role(tmp_path, words.replace("Exception in", "Called the") + RAISED) == "first"
+    assert role(tmp_path, words.replace("Exception in", "Called the") + BODY) == "first"
 
 
 def test_an_exception_of_what_is_not_there_says_what_is_used_instead(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_row_of_kubectl_names_its_pod(tmp_path: Path) -> None:
 @pytest.mark.parametrize("behind", ["attempt 2 in 4 s", "try 2 ok", "case 3: 0 points"])
 def test_what_came_behind_a_caught_traceback_was_the_next_try_or_points(tmp_path: Path, behind: str) -> None:
     assert role(tmp_path, f"{RAISED}{behind}\n") is None
-    assert role(tmp_path, f"{RAISED}part 2 of the text\n") == "first"
+    assert role(tmp_path, f"{BODY}part 2 of the text\n") == "first"
 
 
 def test_one_probe_that_failed_once_ends_no_pod(tmp_path: Path) -> None:

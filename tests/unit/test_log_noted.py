@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_log_innocents import story
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.logs import add_logs, read_log
@@ -36,6 +37,7 @@ def told(folder: Path, text: str) -> tuple[str, str]:
     "alone",
     [
         RECORD,
+        CAUGHT,
         f"{RECORD}{CAUGHT}",
         f"2026-03-02 09:14:22,871 WARNING pool.py:88 -- The cache has no entry\n{CAUGHT}",
         "(RewardWorker pid=70) ERROR:2026-03-02 09:14:22,871:verdict of sample was no number\n",
@@ -67,7 +69,8 @@ def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
         RECORD.replace("The cache has no entry", "Failed to start the worker of rank 3"),
         RECORD.replace("ERROR", "CRITICAL"),
         UNCAUGHT,
-        CAUGHT,
+        CAUGHT.replace("in fetch", "in main"),
+        CAUGHT.replace("\n", "\n[rank3]: ").join(("[rank3]: ", "")).removesuffix("[rank3]: "),
         "KeyError: 41\n",
         "2026-03-02 09:14:22,871 ERROR pool.py:88 -- The pool is gone, the worker exits: Broken pipe\n",
         UNCAUGHT.replace("KeyError: 41", "ModuleNotFoundError: No module named 'fast_norm'"),
@@ -75,7 +78,7 @@ def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
         "╭─ Error ─────────────────────────╮\n│ Missing option '--model'.       │\n╰─────────────────────────────────╯\n",
         'Traceback (most recent call last):\n  File "/srv/job/solution.py", line 3, in <module>\n    print(x)\nNameError: x\n',
         'WARNING auth: none\nTraceback (most recent call last):\n  File "<frozen os>", line 225, in makedirs\nPermissionError: [Errno 13] x\n',
-        CAUGHT.replace("KeyError: 41", "FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
+        CAUGHT.replace("in fetch", "in main").replace("KeyError: 41", "FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
         RECORD + CAUGHT.replace("KeyError: 41", "RuntimeError: CUDA error: an illegal memory access was encountered"),
         "!!!!!!! Segfault encountered !!!!!!!\n",
         "numactl: This system does not support NUMA policy\n",
@@ -113,3 +116,39 @@ def test_the_texts_list_it_with_its_process_and_place(tmp_path: Path) -> None:
     shown = "\n".join(render_terminal(report, width=200, colour=False))
     assert "logged as an error, perhaps a failure" in shown and "RewardWorker pid 70" in shown and "out.txt:1" in shown
     assert "- logged as an error: RewardWorker pid 70" in "\n".join(render_markdown(report))
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        "[pool] worker 12 crashed (SIGSEGV), slot was refilled\n",
+        "botocore.exceptions.ReadTimeoutError: Read timeout on endpoint URL (retry 2, sleeping 1.4 s)\n",
+        "zmq.error.ContextTerminated: Context was terminated (during close)\n",
+        "fault drill: worker 5 exited with code 137\n",
+        "the simulator process 3 exited with code 139\n",
+        "modprobe: FATAL: Module peer not found in directory /lib/modules/6.1\n",
+        "2026-03-02 09:14:22,871 ERROR pool.py:88 -- transfer failed: The actor died unexpectedly before finishing this task\n",
+        "2026-03-02 09:14:22,871 WARNING pool.py:88 -- not sent\n" + CAUGHT.replace("41", "Max retries exceeded with url: /rows"),
+    ],
+)
+def test_what_its_own_line_calls_survived_accuses_nobody_when_it_stands_alone(tmp_path: Path, alone: str) -> None:
+    told = story(tmp_path, alone)
+    assert told is not None and told.first is None and len(told.noted) == 1
+
+
+def test_that_nobody_died_is_no_death(tmp_path: Path) -> None:
+    assert story(tmp_path, "no worker died in the last hour\n") is None
+    assert story(tmp_path, "worker died in the last hour\n") is not None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "[launcher] worker 12 crashed (SIGSEGV), stopping all\n",
+        "worker 3 exited with code 1, the run cannot continue\n",
+        "2026-03-02 09:14:22,871 ERROR pool.py:88 -- save failed: [Errno 28] No space left on device, exiting\n",
+        "RuntimeError: batch must be even, halving it is forbidden\n",
+    ],
+)
+def test_a_second_clause_that_tells_of_an_end_leaves_no_doubt(tmp_path: Path, end: str) -> None:
+    assert told(tmp_path, end)[0] == "first"

@@ -72,6 +72,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """The program put a known error into a sentence of its own, at no level: nothing was raised there, and nothing given up."""
     caught: bool | None = None
     """Of a traceback: True where a function caught it and a logger wrote it down, False where it went up to the program's own code and out."""
+    is_bare: bool = False
+    """Of a traceback: it begins in a function, and nothing beside it tells whose it is, or that it ended anything."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1

@@ -1,0 +1,67 @@
+"""What makes a failure doubtful that stands alone: words of its own line by which it did not happen to the run, or by which the run went on.
+
+An error that ends a program is its last word. So whatever a line tells behind the error of what was done then, whatever says that it was made on
+purpose or foreseen, and whatever ended a guest that the run can do without, is doubt enough not to accuse. It excuses nobody: beside a failure that
+shows an end such a line is told as before.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP
+from ray_rl_debug.model.snapshot.log_book import LogEvent
+
+_OF_AN_END = (
+    r"(?:stop|shut|abort|exit|quit|terminat|kill|end|die|dead|los[st]|gone|fail|cancel|giv|tear|tak(?:es?|ing) (?:it )?down|leav|refus|reject"
+    r"|unreachable|down|crash|block|evict|preempt|fatal|broken|hang|hung|stuck|remov|drain|relaunch|wait)"
+)
+"""Beginnings of words by which a second clause tells of an end."""
+_OF_WHY = (
+    r"(?:expect|miss|unable|cannot|not|no|never|see|check|pleas|possib|like|may|might|would|must|should|due|caus|because|consider|try|mak|set"
+    r"|us(?:e|ing) |got |requir|need|invalid|unknown|unsupported)"
+)
+"""Of those that give a reason or advice."""
+_PASSIVE = (
+    r"(?!(?:error )?code|(?:\w+ )?information)(?:[\w'-]+ ){0,4}?(?:was|were|is|are|will be|has been|have been|gets?) (?:\w+ly )?"
+    r"(?!(?:in|on|at|of|the|an?)\b)[a-z]{2,}\b"
+)
+_ING = r"(?!during|including|according|using)[a-z]{3,}ing\b(?! (?:is|was|error|fail))"
+_WENT_ON = re.compile(
+    rf"(?:[,;]|->|=>| - ) ?(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
+)
+"""A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``."""
+_REMARK = re.compile(
+    r"\((?:(?:was |were |is |this is |it is )?(?:ignored|expected|harmless|handled|caught|skipped|known|optional|recovered|not (?:fatal|needed))\b"
+    r"|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
+    r"|[^()]{0,40}\b(?:[Rr]etry|[Aa]ttempt|[Tt]ry) #?\d|[^()]{0,40}\bsleeping (?:for )?\d|[^()]{0,60}\b(?:as it should|on purpose|will be retried))"
+)
+"""What the program adds to an error, behind it and in brackets."""
+_ON_PURPOSE = re.compile(
+    r"(?i:\b(?:inject(?:s|ed|ing)?|simulat(?:es?|ed|ing)|chaos|drill|self-?test|dry.?run|smoke test|fault test|mock(?:ed)?|on purpose|as it should"
+    r"|as intended|as planned|deliberately)\b)"
+)
+_GUEST = re.compile(
+    r"(?i:\b(?:agent|sandbox|env(?:ironment)?|simulator|sim|game|emulator|browser|chrom(?:e|ium)|tool|candidate|submission|solution|snippet|probe"
+    r"|exporter|monitor|sidecar|notebook|player|bot|prefetch\w*|uploader|downloader|profiler|visuali[sz]er|renderer|linter|formatter|test"
+    r"|compil(?:er|ation)|ffmpeg|nvidia-smi|dcgmi|git|rsync|curl|wget|tensorboard|wandb|tmux)\b)"
+)
+"""What a run starts beside itself, or for one sample."""
+_ENDED = re.compile(r"\b(?:died|crash(?:ed|es)|was killed|is dead|[Ee]xit(?:ed)?\b|exit ?code)")
+
+
+def is_doubtful(event: LogEvent) -> bool:
+    """Is there doubt that what the line tells ended anything of the run?"""
+    text = event.text
+    if event.level == "F" or event.kind == "traceback":
+        return False
+    if _REMARK.search(text):
+        return True
+    if EXCEPTION.match(text) or GIVES_UP.search(text):
+        return False
+    return _ON_PURPOSE.search(text) is not None or _WENT_ON.search(text) is not None or _is_of_a_guest(event)
+
+
+def _is_of_a_guest(event: LogEvent) -> bool:
+    said = _ENDED.search(event.text) if event.kind == "death" and event.signature is None else None
+    return said is not None and _GUEST.search(event.text, 0, said.start()) is not None
