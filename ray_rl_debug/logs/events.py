@@ -8,13 +8,14 @@ from itertools import islice
 
 import msgspec
 
+from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
-from ray_rl_debug.logs.tracebacks import FRAME, REMOTE, RESULT, START, Block, read_block
+from ray_rl_debug.logs.tracebacks import REMOTE, RESULT, START, Block, read_block
 from ray_rl_debug.logs.values import holds_as_data, is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
@@ -59,10 +60,6 @@ MIN_SAID = 3
 """Letters of a message that two lines hardly share by chance."""
 _IMPORT = re.compile(r"(?:ModuleNotFound|Import)Error: ")
 """Raised inside a function: most packages try such imports of what they can do without."""
-_BODY = re.compile(r"_?main|fit|train|learn|run|launch|_?run_\w*process|\w*_loop|_fn|recipe_main|worker\w*")
-"""Functions that are what a program or a process does."""
-_HEADS_END = re.compile(r":$|\bstderr follows\b|^Error executing job|\b(?:[Rr]ank|[Ww]orker|[Pp]rocess|pid)[ #:=]{1,2}\d")
-"""Above a traceback, of what ended with it or whose it is."""
 _CUT = "a traceback that is cut off before its last line"
 
 
@@ -148,7 +145,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
         is_own_words=is_own_words(one) and GIVES_UP.search(one.text) is None,
         caught=_caught(window, one),
-        is_bare=_is_bare(window, one),
+        is_bare=is_bare(window, one),
         handled=handled(window, one),
     )
 
@@ -202,22 +199,6 @@ def _caught(window: Window, one: Spotted) -> bool | None:
         is_written_down = level in ("D", "W", "E") or (is_bare and (_record_of(window, one) is not None or _says_so_behind(window, one)))
         return True if is_written_down or was_tried else None
     return False if level is None and one.before is None else None
-
-
-def _is_bare(window: Window, one: Spotted) -> bool:
-    """Does a traceback begin in a function that is no program's body, with no mark of a process, nothing above that introduces it, no end behind?
-
-    Python begins what it prints of an error that nobody catches in the program's first line, so somebody cut this one, or caught it.
-    """
-    block, above = one.block, window.line_before(one.start).text
-    if block is None or block.is_caught is not True or block.remote is not None or one.signature is not None:
-        return False
-    if (one.writer.pid, one.writer.rank, one.writer.program) != (None, None, None):
-        return False
-    first = next((found for line in block.lines if (found := FRAME.match(line)) is not None), None)
-    if (first is not None and _BODY.fullmatch(first["function"] or "")) or _HEADS_END.search(above) or GIVES_UP.search(above):
-        return False
-    return not any(GIVES_UP.search(after.text) for after in islice(window.next_of(one.head.writer, one.end), 3))
 
 
 def _line_of_text(window: Window, one: Spotted, number: int) -> int | None:

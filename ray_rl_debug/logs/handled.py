@@ -58,6 +58,11 @@ _SKIPS = re.compile(
 """Of a line without a level, which no logger wrote. One that tries again may have done so for the last time."""
 _RAISES = re.compile(r"(?:Raises|Throws):$")
 """Of documentation, above the errors that a function may raise."""
+ABOVE = re.compile(r"^(?:[Ii]gnoring|[Ss]kipping) (?:this|the|an?) (?:exception|error)\b")
+_ENDS_OTHERS = re.compile(r"\++ (?:sudo )?(?:pkill|kill|killall|ray stop|scancel|docker (?:kill|stop|rm))\b")
+"""A command that a shell shows before it runs it, below which it tells who ended."""
+_DOCUMENTS = re.compile(r"^\.\. |::$")
+"""Above a block of text that is shown as it is."""
 _TELLS = re.compile(r"\b(?:[Ee]rror|[Ff]ailed|[Ff]ailure|[Ee]xception)\b")
 _LOADED = re.compile(r"\b(?:[Ll]oaded|[Rr]esumed|[Rr]estored) (?:\w+ ){0,3}\S*/\S")
 """Behind a file that could not be read, of the one that was taken instead."""
@@ -137,13 +142,12 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     before = window.line_before(one.start)
     if one.block is None and "Exception ignored" in before.text:
         return "ignored"
-    is_next = one.block is None and one.head.level is None and not one.head.is_stamped and EXCEPTION.match(one.head.text) is not None
-    if is_next and before.level == "E" and _is_same_writer(before, one.head) and OF_ONE_REQUEST.search(before.text):
-        return "a server says it of one request"
     if one.block is None and one.head.indent and _RAISES.match(window.heading(one.start, one.head.indent)):
         return "text that documents what may be raised"
     if (_is_of_an_end(one, before) or _is_step(one)) and _was_finished(window, one):
         return "the work was done before"
+    if one.kind == "death" and _ENDS_OTHERS.match(before.text) and one.signature is None:
+        return "the script ended it"
     if one.block is None:
         return None
     if before.text == "--- Logging error ---":
@@ -155,6 +159,10 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if _LEAVES.search("\n".join((one.text, *one.block.message))):
         return None
     if one.before is None:
+        if _is_same_writer(before, one.head) and (words := ABOVE.search(before.text)) is not None:
+            return words[0]
+        if one.head.indent and _DOCUMENTS.search(window.heading(one.start, one.head.indent)):
+            return "text that documents what may be raised"
         if before.text.startswith(">>> ") and one.block.frame is None:
             return "an example of documentation"
         return words[0] if _is_same_writer(before, one.head) and (words := _SKIPS.search(before.text)) is not None else None

@@ -69,7 +69,7 @@ _TOOL = re.compile(
         r": (?:[Nn]o space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
         r"^(?!test)[a-z]{2,8}[A-Z]\w{2,40}(?:\(\))? error: \S",  # a call of a library in C: ``cuFileDriverOpen error: ``
-        r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
+        r"^(?!kernel: )[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
         r"^Host key verification failed|^Permission denied \(|^Cannot connect to the \w+ daemon\b",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
         r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)|^Exception in thread \"[^\"\n]{1,80}\" ",  # the last: Java
@@ -98,6 +98,7 @@ INNOCENT = re.compile(
         r"^\d{1,7}\s{1,8}(?:in )?\S{1,400}\.(?:S|cc?|cpp|h): No such file or directory\.?$",  # gdb without the source of a library
         r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
+        r"^[A-Za-z_]\w* ?= ?[\w.\"'-]{1,40},?\s+(?:#|//) ",  # a line of code that gives a name a value
         r"\b(?:kill|abort|stop|exit)s? after \d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b",  # a setting: what has happened is told in the past
         # a line of code, also as grep shows it behind its file and number
         r"^(?:[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200})?(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
@@ -289,7 +290,7 @@ FINISHED = re.compile(
 )
 """Of a program whose work is done."""
 NOT_THE_JOB = re.compile(
-    r"(?:sshd|CRON|cron|anacron|sudo|su|chronyd|ntpd|dhclient|NetworkManager|polkitd|dbus-\w+|snapd?|rsyslogd|multipathd|irqbalance|udisksd|tuned|postfix"
+    r"(?:kernel|sshd|CRON|cron|anacron|sudo|su|chronyd|ntpd|dhclient|NetworkManager|polkitd|dbus-\w+|snapd?|rsyslogd|multipathd|irqbalance|udisksd|tuned|postfix"
     r"|nvidia-persistenced|systemd-(?:logind|resolved|timesyncd|networkd|udevd|journald|tmpfiles)|logrotate|apt[\w.-]*|unattended-upgrades?|fwupd\w*|ModemManager|avahi-\w+"
     r"|google_\w+|(?:Google|OSConfig)\w*|amazon-[\w-]+|aws[\w-]*|waagent|WALinuxAgent|cloud-init|node_exporter|telegraf|fluent[\w-]*|vector|promtail"
     r"|\w*[-_]?exporter|(?!runtime_env|dashboard)\w+[-_]agent)(?:\.service)?"

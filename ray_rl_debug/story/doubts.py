@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 
 _OF_AN_END = (
     r"(?:stop|shut|abort|exit|quit|terminat|kill|end|die|dead|los[st]|gone|fail|cancel|giv|tear|tak(?:es?|ing) (?:it )?down|leav|refus|reject"
-    r"|unreachable|down|crash|block|evict|preempt|fatal|broken|hang|hung|stuck|remov|drain|relaunch|wait)"
+    r"|unreachable|down|crash|block|evict|preempt|fatal|broken|hang|hung|stuck|remov|drain|relaunch|wait|exhaust|unexpect)"
 )
 """Beginnings of words by which a second clause tells of an end."""
 _OF_WHY = (
@@ -27,8 +27,9 @@ _PASSIVE = (
     r"(?!(?:in|on|at|of|the|an?)\b)[a-z]{2,}\b"
 )
 _ING = r"(?!during|including|according|using)[a-z]{3,}ing\b(?! (?:is|was|error|fail))"
+_BETWEEN = r"(?:[,;]|->|=>| - |\.(?= (?:The|It|They|A) (?:\w+ )?(?:was|were|has been|have been) )) ?(?:(?:The|It|They|A) )?"
 _WENT_ON = re.compile(
-    rf"(?:[,;]|->|=>| - ) ?(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
+    rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``."""
 _REMARK = re.compile(
@@ -37,10 +38,16 @@ _REMARK = re.compile(
     r"|[^()]{0,40}\b(?:[Rr]etry|[Aa]ttempt|[Tt]ry) #?\d|[^()]{0,40}\bsleeping (?:for )?\d|[^()]{0,60}\b(?:as it should|on purpose|will be retried))"
 )
 """What the program adds to an error, behind it and in brackets."""
+_HARMED_NONE = re.compile(r"\bno (?:process|worker|rank|actor|job|step|sample)s? (?:was|were|is|has been) (?:killed|lost|harmed|affected|hurt)\b")
 _ON_PURPOSE = re.compile(
     r"(?i:\b(?:inject(?:s|ed|ing)?|simulat(?:es?|ed|ing)|chaos|drill|self-?test|dry.?run|smoke test|fault test|mock(?:ed)?|on purpose|as it should"
     r"|as intended|as planned|deliberately)\b)"
 )
+_ELSEWHERE = re.compile(
+    r"(?i:\b(?:last (?:week|month|year|night|run)|yesterday|(?:an)?other (?:user|job|run|tenant)|fixed (?:in|by)|(?:was|is) fixed|closed as"
+    r"|resolved in|archived|historical|in the past|no longer|formerly)\b)"
+)
+"""Of another time, or of another run."""
 _GUEST = re.compile(
     r"(?i:\b(?:agent|sandbox|env(?:ironment)?|simulator|sim|game|emulator|browser|chrom(?:e|ium)|tool|candidate|submission|solution|snippet|probe"
     r"|exporter|monitor|sidecar|notebook|player|bot|prefetch\w*|uploader|downloader|profiler|visuali[sz]er|renderer|linter|formatter|test"
@@ -55,11 +62,18 @@ def is_doubtful(event: LogEvent) -> bool:
     text = event.text
     if event.level == "F" or event.kind == "traceback":
         return False
-    if _REMARK.search(text):
+    if event.is_bare or _REMARK.search(text) or _HARMED_NONE.search(text):
         return True
-    if EXCEPTION.match(text) or GIVES_UP.search(text):
+    if gives_up(text):
         return False
-    return _ON_PURPOSE.search(text) is not None or _WENT_ON.search(text) is not None or _is_of_a_guest(event)
+    if EXCEPTION.match(text):
+        return HANDLED.search(text) is not None
+    return any(words.search(text) for words in (_ON_PURPOSE, _ELSEWHERE, _WENT_ON)) or _is_of_a_guest(event)
+
+
+def gives_up(text: str) -> bool:
+    """Beside a word of going on *unexpected* means that it does not; alone it is what any error may be."""
+    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
 
 
 def _is_of_a_guest(event: LogEvent) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from ray_rl_debug.logs.handled import LACKS
 from ray_rl_debug.logs.heads import read_head
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
+from ray_rl_debug.logs.words import EXCEPTION, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.candidates import Candidate
-from ray_rl_debug.story.doubts import is_doubtful
+from ray_rl_debug.story.doubts import gives_up, is_doubtful
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
@@ -87,7 +87,7 @@ def tells_of_an_end(one: Candidate) -> bool:
         said = (*around, *said)  # an actor that died, as a reason, is no end of who says so
     elif event.caught is not True and not event.is_bare:
         said = (event.text, *said)  # what was caught has the words of whoever raised it, not of the program
-    if any(_gives_up(text) or _ENDS.search(text) for text in said):
+    if any(gives_up(text) or _ENDS.search(text) for text in said):
         return True
     if is_passed:
         return False
@@ -133,11 +133,6 @@ def _around_known(event: LogEvent, known: Signature) -> tuple[str, str] | None:
 def _is_last(one: Candidate) -> bool:
     """Did work stop there? Steps were counted before it, and none behind it."""
     return bool(one.book.steps) and all(s.file_line < _last_line(one.event) for s in one.book.steps)
-
-
-def _gives_up(text: str) -> bool:
-    """Beside a word of going on *unexpected* means that it does not; alone it is what any error may be."""
-    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
 
 
 def _passed_before(one: Candidate, found: Sequence[Candidate]) -> bool:

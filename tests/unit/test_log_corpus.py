@@ -56,7 +56,7 @@ def test_few_errors_are_only_noted(tmp_path: Path) -> None:
     """Pasted alone, they do not say that anything ended."""
     told = [report_on(tmp_path, block["lines"]) for block in blocks("unseen.jsonl")]
     noted = [r for r in told if r is not None and r.story is not None and r.story.noted]
-    assert len(noted) <= 100 and all(r.findings == () for r in noted)
+    assert len(noted) <= 120 and all(r.findings == () for r in noted)
 
 
 @pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])

@@ -136,6 +136,39 @@ def test_what_its_own_line_calls_survived_accuses_nobody_when_it_stands_alone(tm
     assert told is not None and told.first is None and len(told.noted) == 1
 
 
+@pytest.mark.parametrize(
+    "alone",
+    [
+        CAUGHT.replace("\n", "\n(Judge pid=70) ").join(("(Judge pid=70) ", "")).removesuffix("(Judge pid=70) "),
+        "A worker died or was killed while executing a task by an unexpected system error. The actor has been restarted (1 of 3).\n",
+        "asyncio.TimeoutError: rollout 81 took > 600 s, it is cancelled and sampled again\n",
+        "the old engine exited with code -11 last week\n",
+        "[pool] worker 3 was killed, no sample was lost\n",
+        "KeyError                                  Traceback (most recent call last)\nCell In[4], line 1\n----> 1 f(x)\n\nKeyError: 'x'\n",
+        "ERROR 11-12 08:00:01 [serving_chat.py:201] Error in preprocessing prompt inputs\nValueError: This model's maximum context length is 8192 tokens. However, you requested 9100 tokens\n",
+    ],
+)
+def test_what_was_caught_mended_or_long_ago_accuses_nobody_when_it_stands_alone(tmp_path: Path, alone: str) -> None:
+    told = story(tmp_path, alone)
+    assert told is not None and told.first is None and told.noted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+ pkill -9 engine\n./stop.sh: line 3:   812 Killed                  python -m engine\n",
+        f"Ignoring this exception with remaining max_errored_blocks=4\n{UNCAUGHT}",
+        "    .. code-block:: python\n\n" + "".join(f"        {line}\n" for line in UNCAUGHT.splitlines()),
+        "CRASHED = 139  # killed by signal 11\n",
+        "kernel: ACPI Error: AE_NOT_FOUND, while resolving a named element\n",
+        "kernel: nvme nvme0: I/O 12 QID 3 timeout, completion polled\n",
+    ],
+)
+def test_who_was_ended_by_the_script_shown_or_passed_over_is_not_even_noted(tmp_path: Path, text: str) -> None:
+    told = story(tmp_path, text)
+    assert told is None or (told.first, told.noted, told.then) == (None, (), ())
+
+
 def test_that_nobody_died_is_no_death(tmp_path: Path) -> None:
     assert story(tmp_path, "no worker died in the last hour\n") is None
     assert story(tmp_path, "worker died in the last hour\n") is not None

@@ -73,7 +73,7 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     caught: bool | None = None
     """Of a traceback: True where a function caught it and a logger wrote it down, False where it went up to the program's own code and out."""
     is_bare: bool = False
-    """Of a traceback: it begins in a function, and nothing beside it tells whose it is, or that it ended anything."""
+    """It may be what somebody caught and printed: a traceback that begins in a function, the line below a server's record on a request."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1
