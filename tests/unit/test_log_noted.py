@@ -145,7 +145,7 @@ def test_what_its_own_line_calls_survived_accuses_nobody_when_it_stands_alone(tm
         "the old engine exited with code -11 last week\n",
         "[pool] worker 3 was killed, no sample was lost\n",
         "KeyError                                  Traceback (most recent call last)\nCell In[4], line 1\n----> 1 f(x)\n\nKeyError: 'x'\n",
-        "ERROR 11-12 08:00:01 [serving_chat.py:201] Error in preprocessing prompt inputs\nValueError: This model's maximum context length is 8192 tokens. However, you requested 9100 tokens\n",
+        "ERROR 11-12 08:00:01 [serving_chat.py:201] Error in preprocessing\nValueError: This model's maximum context length is 8192 tokens.\n",
     ],
 )
 def test_what_was_caught_mended_or_long_ago_accuses_nobody_when_it_stands_alone(tmp_path: Path, alone: str) -> None:
