@@ -22,7 +22,7 @@ def _with_lost_ends(view: View) -> dict[str, set[bool]]:
     """By process, whether it could write into pipes of which nobody holds the other end, and whether it could read from such pipes."""
     found: dict[str, set[bool]] = defaultdict(set)
     for node in view.snapshot.nodes:
-        if any(p.files is None and p.state not in ("Z", "X") for p in node.processes if p.kind in _MAY_HOLD):
+        if any(p.files is None and p.state not in ("Z", "X") for p in node.processes if p.kind in MAY_HOLD):
             continue
         held: dict[int, set[bool | None]] = defaultdict(set)
         for process in node.processes:
@@ -37,4 +37,4 @@ def _with_lost_ends(view: View) -> dict[str, set[bool]]:
     return found
 
 
-_MAY_HOLD = frozenset({"child", "named", "driver", "ray-worker", "other"})
+MAY_HOLD = frozenset({"child", "named", "driver", "ray-worker", "other"})

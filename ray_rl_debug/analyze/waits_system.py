@@ -34,6 +34,7 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, takes_results, to_unseen
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
+from ray_rl_debug.analyze.waits_holders import holder_edges
 from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_pipes import pipe_edges
 from ray_rl_debug.analyze.waits_terminals import terminal_edges
@@ -73,6 +74,8 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
     kind = thread.place.kind
     if kind is Kind.SOCKET:
         yield from _socket_edges(view, one, thread, socket_owners(view))
+    if kind in (Kind.FILE, Kind.CHANNEL):
+        yield from holder_edges(view, one, thread)
     if kind is Kind.FILE:
         yield from terminal_edges(view, one, thread)
         yield from news_edges(view, one, thread.kernel)

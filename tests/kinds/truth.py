@@ -352,6 +352,20 @@ scorer_asks_itself | client, server, handler, engine | scorer | blocked-io lock-
 callback_of_pool | pool inside pool | main | lock-deadlock |
 lines_of_shell | ring over a connection | main shell | blocked-io lock-deadlock |
 programs_of_xargs | other end of a pipe | check | blocked-io lock-deadlock straggler | main
+ranges_of_replay | ring over a connection | sampler learner | blocked-io lock-deadlock | main
+posts_of_kernel | ring over a connection | rollout judge | blocked-io lock-deadlock producer-died | main
+count_of_samples | a dead child beside living ones | sampler1 main | producer-died lock-deadlock blocked-io |
+children_of_server | ring over a connection | server child0 child1 rollout0 rollout1 | blocked-io lock-deadlock | main
+prompts_of_pool | inside one process | prompts | blocked-io | main
+calls_of_torch | pool inside pool | trainer server | lock-deadlock blocked-io straggler |
+ranks_checked_in | barrier on the wrong group | rank0 | collective-mismatch p2p-mismatch |
+log_to_collector | client, server, handler, engine | collector | blocked-io lock-deadlock | rollout
+pool_of_ray | client, server, handler, engine | judge | blocked-io | main
+lock_at_broker | semaphores across processes | rollout2 main | producer-died lock-deadlock | broker
+waves_of_cores | ring over a connection | main core0 core1 | lock-deadlock blocked-io collective-mismatch straggler |
+semaphores_of_system | semaphores across processes | worker0 worker1 worker2 worker3 | lock-deadlock producer-died blocked-io | main
+stopped_after_enough | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
+turns_over_socket | ring over a connection | environment agent | blocked-io lock-deadlock asyncio-stuck | main
 """
 
 
