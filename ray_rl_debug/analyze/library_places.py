@@ -42,6 +42,9 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
 BUILD_LOCKS = ("torch/utils/file_baton.py", "aiter/jit/utils/file_baton.py")
 """Where ranks wait until one of them has built an extension: for a file to go away."""
 
+TORCH_RPC = "torch/distributed/rpc/api.py"
+"""Who calls another member waits there for its answer; who has nothing more to do serves the calls of others in ``shutdown``."""
+
 _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("<built-in>", frozenset({"acquire", "__enter__"}), Kind.LOCK),
     ("<built-in>", frozenset({"flush", "write"}), Kind.FILE),
@@ -76,6 +79,8 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("httpcore/_backends/sync.py", None, Kind.SOCKET),
     ("grpc/_channel.py", frozenset({"__call__", "_blocking", "result", "_next"}), Kind.SOCKET),
     *((file, frozenset({"wait"}), Kind.FLOCK) for file in BUILD_LOCKS),
+    (TORCH_RPC, frozenset({"rpc_sync", "rpc_async", "remote", "_invoke_rpc"}), Kind.CHANNEL),
+    (TORCH_RPC, frozenset({"shutdown"}), Kind.IDLE),
     ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
     ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),

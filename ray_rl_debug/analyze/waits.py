@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
+from ray_rl_debug.analyze.waits_rpc import rpc_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_stores import store_edges
 from ray_rl_debug.analyze.waits_system import system_edges
@@ -48,6 +49,7 @@ def find_waits(view: View) -> Waits:
     edges = KnownEdges([
         *ray_edges(view),
         *joined_edges(view, joined, list(rank_edges(view, worlds))),
+        *rpc_edges(view, worlds),
         *size_edges(view),
         *system_edges(view),
         *file_lock_edges(view),

@@ -7,7 +7,7 @@ queue or lock itself. A store of torch (TCPStore) is served by a thread in C of 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from ray_rl_debug.analyze.connections import Endpoint, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -29,7 +29,7 @@ is taken in C, and shows no frame of its own."""
 def store_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From managers at which somebody waits to their other clients, and from clients of one store to those that do not wait there."""
     yield from _of_managers(view, known)
-    yield from _of_meeting_places(view)
+    yield from _of_meeting_places(view, {e.source for e in known if e.why is Why.RECEIVERS})
 
 
 def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
@@ -77,8 +77,10 @@ def _unix_clients(view: View, server: Seen) -> list[Seen]:
     return [one for one in view if one.node is server.node and any(s.inode in ends for s in one.process.sockets or () if s.inode is not None)]
 
 
-def _of_meeting_places(view: View) -> Iterator[Edge]:
-    waiting = [(one, at) for one in view.at(Kind.CHANNEL) if one.motion is Motion.FROZEN and (at := _only_endpoint(view, one)) is not None]
+def _of_meeting_places(view: View, told: Set[str]) -> Iterator[Edge]:
+    """Of those who wait for a message, and of whom it is not `told` already whose."""
+    frozen = (one for one in view.at(Kind.CHANNEL) if one.motion is Motion.FROZEN and one.key not in told)
+    waiting = [(one, at) for one in frozen if (at := _only_endpoint(view, one)) is not None]
     if not waiting:
         return
     clients = _clients(view, {at for _, at in waiting})
