@@ -21,13 +21,13 @@ def merge(number: int) -> int:
         time.sleep(kit.LONG_S)
     if kit.differs(number):
         kit.mark("server")
-        return int(rpc.rpc_sync("trainer", weights, args=(number,), timeout=0))
+        return int(rpc.rpc_sync("trainer", weights, args=(number,)))
     return number
 
 
 def weights(number: int) -> int:
     kit.mark("trainer")
-    return int(rpc.rpc_sync("server", scale, args=(number,), timeout=0))
+    return int(rpc.rpc_sync("server", scale, args=(number,)))
 
 
 def scale(number: int) -> int:
@@ -42,11 +42,11 @@ def rank() -> None:
         name,
         rank=int(os.environ["RANK"]),
         world_size=2,
-        rpc_backend_options=rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, init_method=at, rpc_timeout=0),
+        rpc_backend_options=rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, init_method=at, rpc_timeout=7200),
     )
     if name == "trainer":
         for number in range(1, 10**6):
-            rpc.rpc_sync("server", merge, args=(number,), timeout=0)
+            rpc.rpc_sync("server", merge, args=(number,))
             kit.step(number)
     rpc.shutdown()
 

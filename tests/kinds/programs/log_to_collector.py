@@ -45,7 +45,8 @@ def rollout() -> None:
     kit.mark("rollout")
     log = logging.getLogger("rollout")
     log.setLevel(logging.INFO)
-    log.addHandler(logging.handlers.SocketHandler("127.0.0.1", kit.until_there("collector")["port"]))
+    at = ("127.0.0.1", int(kit.until_there("collector")["port"]))
+    log.addHandler(logging.handlers.SysLogHandler(at, socktype=socket.SOCK_STREAM))  # it sends without a time limit
     threading.Thread(target=report, args=(log,), daemon=True).start()
     for number, _ in enumerate(sys.stdin, 1):
         play(number)

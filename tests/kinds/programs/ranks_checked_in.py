@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import subprocess
 import time
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Four coroutines play and put their episodes into a queue of two; the trainer takes six of them, then waits until all who play have ended.
 
-Those who play end after two episodes each: eight, two of which find room. Once they play three each: who has no room waits for the trainer, which takes
-no more. In the twin a game asks a slow engine. Games are played at an engine over HTTP.
+Those who play end after two episodes each: eight, two of which find room. Once they play three each: who has no room waits for the trainer, which
+takes no more. In the twin a game asks a slow engine. Games are played at an engine over HTTP.
 """
 
 from __future__ import annotations
