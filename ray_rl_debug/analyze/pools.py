@@ -36,6 +36,15 @@ def held_feeder(one: Seen) -> SeenThread | None:
     return next((t for t in one.threads if t.place.path and t.place.kind in THREAD_WAITS and any(_is_in(f, "_handle_tasks") for f in t.frames)), None)
 
 
+def fetching_feeder(one: Seen) -> SeenThread | None:
+    """That thread, where what it is to hand out next has to come from another process, a file or a connection."""
+    own = (t for t in one.threads if t.place.path and any(_is_in(f, "_handle_tasks") for f in t.frames))
+    return next((t for t in own if t.place.kind in _FETCHES), None)
+
+
+_FETCHES = frozenset({Kind.FILE, Kind.FLOCK, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL, Kind.MP_QUEUE})
+
+
 def ended_workers(one: Seen) -> int:
     """How many of its children ended during the window, where it waits for a pool that replaces them."""
     waits = one.kind is Kind.MP_QUEUE and _keeps(one, "_handle_workers")

@@ -141,6 +141,12 @@ def _of_pool(one: Seen, children: list[Seen]) -> list[Seen]:
     return [c for c in children if _writes_to(c, pipe)]
 
 
+def pool_rests(view: View, one: Seen) -> bool:
+    """Does a process wait for a pool none of whose workers has anything to do?"""
+    workers = _of_pool(one, [c for c in view.children(one) if not c.has_ended and not is_tracker(c)])
+    return bool(workers) and all(waits_for_work(c) and c.motion is not Motion.MOVING for c in workers)
+
+
 def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:
     """Of the children those that could write into the pipe that is read; all where that was not read, or where it may be somebody else."""
     if kernel is None or kernel_call(kernel) != "read" or any(not c.process.files for c in children):

@@ -29,10 +29,11 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
+from ray_rl_debug.analyze.pools import fetching_feeder
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
-from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, takes_results, to_unseen
+from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, pool_rests, takes_results, to_unseen
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_holders import holder_edges
 from ray_rl_debug.analyze.waits_news import news_edges
@@ -80,6 +81,12 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from terminal_edges(view, one, thread)
         yield from news_edges(view, one, thread.kernel)
         yield from pipe_edges(view, one, thread.kernel)
+    feeder = fetching_feeder(one) if kind is Kind.MP_QUEUE else None
+    if feeder is not None and feeder is not thread and pool_rests(view, one):
+        for edge in _edges_of_thread(view, one, feeder):
+            evidence = f"the thread of its pool that hands out work {describe_place(feeder.place)}: {edge.evidence}"
+            yield msgspec.structs.replace(edge, evidence=evidence)
+        return
     if kind is Kind.MP_QUEUE:
         paired = list(_pair_edges(view, one, thread))
         yield from paired

@@ -99,8 +99,13 @@ def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
 
 
 def _is_left(scene: Scene, root: Root) -> bool:
-    """Will everybody who waits for it go on by itself, whatever becomes of it, or is in nobody's way?"""
+    """Will everybody who waits for it go on by itself, whatever becomes of it, or is in nobody's way?
+
+    Of idle workers that take from one queue in turns one holds its lock, and the others wait for that one.
+    """
     seen = scene.view.seen
+    if root.waiters and not _has_victims(scene, root) and all(n in seen and seen[n].is_idle and not seen[n].is_stopped for n in root.nodes):
+        return True
     rests = (w in seen and _is_in_nobodys_way(scene, seen[w]) for w in root.waiters)
     return bool(root.waiters) and all(rest or scene.graph.hope(w) >= Outlook.WAKES for w, rest in zip(root.waiters, rests, strict=True))
 

@@ -48,8 +48,6 @@ MISSED = {
     "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
     "children_of_server-hang": "possible: a server waits for the end of any of its children, which the kernel tells by a number that was dropped",
-    "prompts_of_pool-hang": "unknown: the thread that hands out the tasks of a pool reads what another process should send",
-    "prompts_of_pool-healthy": "the same: unknown",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
     "semaphores_of_system-hang": "unknown, all are named as possible: who has taken a semaphore of System V is not recorded",
     "semaphores_of_system-healthy": "the same: unknown",
@@ -63,9 +61,10 @@ BYSTANDER_FIRST = {
     "judges_made_ready-healthy",
     "window_of_feedback-hang",
     "tail_of_scores-hang",
+    "lock_at_broker-hang",
 }
 """Where somebody else is named first: one that rests between its rounds looks like one that paces its work; a launcher of another node has no pid
-here; who has no client yet delivers nothing; and whoever works in a twin is not the one who hangs the other."""
+here; who has no client yet delivers nothing; whoever works in a twin is not the one who hangs the other; and who asks again and again is no owner."""
 _FIRST_PID = re.compile(r"pid (\d+)")
 
 
