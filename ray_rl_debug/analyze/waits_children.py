@@ -43,7 +43,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
             return
         children = [c for c in children if c in holders]
     if not named and kernel is not None and kernel_call(kernel) == "wait" and is_unseen_child(view, one, kernel.syscall_arg0):
-        yield to_unseen(one, f"child {kernel.syscall_arg0}")
+        number = kernel.syscall_arg0
+        yield to_unseen(one, f"child {number}" if number is not None and number > 0 else f"a child of pid {one.process.pid}")
         return
     working = [c for c in children if not waits_for_work(c) or c.motion is Motion.MOVING]
     if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:

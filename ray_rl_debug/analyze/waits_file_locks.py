@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -20,7 +20,9 @@ from ray_rl_debug.model.report import Certainty
 def file_lock_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
     yield from _lock_edges(view)
-    yield from _unknown_locks(view)
+    own = list(_own_lock_edges(view))
+    yield from own
+    yield from _unknown_locks(view, {e.source for e in own})
     for one in (*view.at(Kind.SLEEP), *(view.at(Kind.FLOCK) if view.by_hand else ())):
         if one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
@@ -46,14 +48,36 @@ def _lock_edges(view: View) -> Iterator[Edge]:
             )
 
 
-def _unknown_locks(view: View) -> Iterator[Edge]:
+def _own_lock_edges(view: View) -> Iterator[Edge]:
+    """At locks that belong to an open file and to no process: to those who have locked parts of the same file, any of whom may give way."""
+    for one in view.at(Kind.FLOCK):
+        thread = waiting_thread(one)
+        kernel = thread.kernel if thread is not None else None
+        if kernel is None or kernel_call(kernel) != "fcntl" or one.motion is Motion.MOVING:
+            continue
+        held = next((f for f in one.process.files or () if f.fd is not None and f.fd == kernel.syscall_arg0 and f.inode is not None), None)
+        rows = [r for r in one.node.locks if held is not None and r.waiting and (r.device, r.inode) == (held.device, held.inode)]
+        if held is None or not any(r.kind == _OF_OPEN_FILE for r in rows) or any(r.pid == one.process.pid for r in rows):
+            continue
+        for other in (o for o in view if o.node is one.node and o.process is not one.process):
+            if any(f.is_locked and (f.device, f.inode) == (held.device, held.inode) for f in other.process.files or ()):
+                evidence = f"pid {other.process.pid} has {held.path} open with a lock of its own"
+                yield Edge(source=one.key, target=other.key, why=Why.FILE_LOCK, evidence=evidence, certainty=Certainty.LIKELY, among=_RANGES)
+
+
+_OF_OPEN_FILE = "OFDLCK"
+_RANGES = "locks of open files"
+_LOCKS = frozenset({"flock", "fcntl"})
+
+
+def _unknown_locks(view: View, known: Set[str]) -> Iterator[Edge]:
     """From those that the kernel holds up at a lock on a file to its holder, where the table of locks does not tell who that is."""
     held = {(node.name, lock.lock) for node in view.snapshot.nodes for lock in node.locks if not lock.waiting}
     told = {(node.name, lock.pid) for node in view.snapshot.nodes for lock in node.locks if lock.waiting and (node.name, lock.lock) in held}
     for one in view:
         thread = waiting_thread(one)
-        at_lock = thread is not None and kernel_call(thread.kernel) == "flock" and one.motion is not Motion.MOVING
-        if at_lock and (one.node.name, one.process.pid) not in told:
+        at_lock = thread is not None and kernel_call(thread.kernel) in _LOCKS and one.motion is not Motion.MOVING
+        if at_lock and (one.node.name, one.process.pid) not in told and one.key not in known:
             yield to_unseen(one, "the lock on a file", Why.FILE_LOCK)
 
 

@@ -25,6 +25,8 @@ _OF_KERNEL = re.compile(r"^(?:anon_inode:)?\[?(inotify|timerfd|pidfd)\b")
 """Who reads one of these waits for what the kernel tells: news of files, a moment, the end of a process."""
 _WATCHED = re.compile(r"^inotify wd:\w+ ino:([0-9a-f]+) sdev:([0-9a-f]+)", re.MULTILINE)
 MAX_WATCHED = 64
+_OWN_LOCK = re.compile(r"^lock:\s+\d{1,20}: OFDLCK ", re.MULTILINE)
+"""A lock that belongs to the open file, in what the kernel tells of a descriptor. It has no owner in the table of all locks."""
 _PLASMA = "/dev/shm/plasma"
 """Ray's object store: every process of a node maps it."""
 _MASTER = "/dev/ptmx"
@@ -90,14 +92,16 @@ class FileReader:
         kind = "fifo" if stat_module.S_ISFIFO(facts.st_mode) else "device" if stat_module.S_ISCHR(facts.st_mode) else "file"
         device = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}"
         written = facts.st_mtime if fd in (1, 2) and stat_module.S_ISREG(facts.st_mode) else None
+        text = self._info(link, fd)
         return OpenFile(
             fd=fd,
             path=path,
             kind=kind,
             inode=facts.st_ino,
             device=device,
-            writable=self._writable(link, fd),
+            writable=_is_writable(text),
             written_time_s=written,
+            is_locked=True if _OWN_LOCK.search(text) is not None else None,
             terminal=self._terminal(link, fd, path),
         )
 
@@ -130,8 +134,7 @@ class FileReader:
         return [OpenFile(path=path, kind="file", device=device, inode=int(inode)) for device, inode, path in rows]
 
     def _writable(self, link: Path, fd: int) -> bool | None:
-        flags = _number(self._info(link, fd), r"^flags:\s+0?(\d+)")
-        return bool(int(flags, 8) & 3) if flags is not None else None
+        return _is_writable(self._info(link, fd))
 
     def _info(self, link: Path, fd: int, most: int = 4096) -> str:
         return read_text(link.parent.parent / "fdinfo" / str(fd), most) or ""
@@ -149,6 +152,11 @@ class FileReader:
 def _identity(sdev: str, inode: str) -> str:
     device = int(sdev, 16)
     return f"{device >> 20:02x}:{device & 0xFFFFF:02x} {int(inode, 16)}"
+
+
+def _is_writable(text: str) -> bool | None:
+    flags = _number(text, r"^flags:\s+0?(\d+)")
+    return bool(int(flags, 8) & 3) if flags is not None else None
 
 
 def _number(text: str, pattern: str) -> str | None:

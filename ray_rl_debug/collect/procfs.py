@@ -203,7 +203,13 @@ def _syscall(text: str | None) -> tuple[int | None, int | None]:
         first = int(words[1], 16)
     except ValueError:
         return number, None
+    if first in _MINUS_ONE:
+        return number, -1
     return number, first if first < 1 << 31 else None
+
+
+_MINUS_ONE = frozenset({(1 << 32) - 1, (1 << 64) - 1})
+"""Any child, where it is the number of one."""
 
 
 def whole(text: str) -> int | None:

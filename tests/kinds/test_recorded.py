@@ -47,7 +47,6 @@ MISSED = {
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
     "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
-    "children_of_server-hang": "possible: a server waits for the end of any of its children, which the kernel tells by a number that was dropped",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
     "semaphores_of_system-hang": "unknown, all are named as possible: who has taken a semaphore of System V is not recorded",
     "semaphores_of_system-healthy": "the same: unknown",

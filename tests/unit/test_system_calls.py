@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -48,3 +52,18 @@ def test_a_select_of_no_descriptor_is_a_sleep(first: int | None, wanted: str) ->
     """time.sleep of Python 3.10 is pselect6(0, NULL, ...)."""
     sleeping = Thread(tid=1, comm="python", state="S", wchan="poll_schedule_timeout", call="pselect6", syscall_arg0=first)
     assert kernel_call(sleeping) == wanted
+
+
+def test_who_waits_for_any_child_says_so_by_its_number() -> None:
+    """It is not the same as a number that was not read."""
+    program = "import os, subprocess; subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL); print(1, flush=True); os.wait()"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        task, deadline = Path(f"/proc/{parent.pid}/wchan"), time.monotonic() + 20
+        while task.read_text() != "do_wait" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        clocks = read_threads(parent.pid)
+        found = finish_threads(parent.pid, clocks, clocks, 0.01)
+        os.killpg(parent.pid, signal.SIGKILL)
+    assert [(t.call, t.syscall_arg0) for t in found] == [("wait4", -1)]

@@ -99,7 +99,7 @@ class Thread(Fact, frozen=True, kw_only=True):
     call: str | None = None
     """Name of that system call (``futex``, ``epoll_wait``). None for a call in which nobody waits, and in older snapshots."""
     syscall_arg0: int | None = None
-    """First argument of the call in progress: a file descriptor for read, recv, flock; else rarely useful."""
+    """First argument of the call in progress: a file descriptor for read, recv, flock; the awaited child, -1 for any; else rarely useful."""
     waits_on_fds: tuple[int, ...] | None = None
     """Descriptors that the call in progress waits for (poll, select, epoll, read, recv, accept, write, send, connect), ascending.
     Of the main thread and those with a Python stack; None: another call, not readable, or too many."""
@@ -173,6 +173,8 @@ class OpenFile(Fact, frozen=True, kw_only=True):
     """The first of these, as ``device inode`` in the form of the two fields above."""
     fires_in_s: float | None = None
     """Of a timerfd: seconds until it fires, when it was read; None: it is not set."""
+    is_locked: bool | None = None
+    """Of a file: does this open file have a lock of its own (``F_OFD_SETLK``)? The kernel's table of locks does not tell whose it is."""
     of_pid: int | None = None
     """Of a pidfd: the process whose end it tells; None: that has ended, or is not of our machine."""
 
