@@ -16,6 +16,11 @@ def left_behind_s(one: Seen, file: AwaitedFile) -> float | None:
 
     None: somebody does, or may, or the file may be of this very moment.
     """
-    if file.unread != 0 or file.holders or file.made_time_s is None or file.made_time_s >= one.node.started_time_s:
+    if file.unread != 0 or file.holders or _is_open(one, file) or file.made_time_s is None or file.made_time_s >= one.node.started_time_s:
         return None
     return one.node.started_time_s - file.made_time_s
+
+
+def _is_open(one: Seen, file: AwaitedFile) -> bool:
+    """Has somebody on its machine the file open, as the lists of open files tell?"""
+    return any(f.path == file.path and f.fd is not None for process in one.node.processes for f in process.files or ())

@@ -46,7 +46,7 @@ def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
         yield Edge(source=one.key, target=ends[0].key, why=Why.PIPE, evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
         return
     own = any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in one.process.files or ())
-    if not ends and not own and held.kind == "pipe":
+    if not ends and not own and (held.kind == "pipe" or call == "write"):
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.has_ended] if ends else []

@@ -169,6 +169,13 @@ def _serves_in_coroutines(one: Seen) -> bool:
     return one.is_idle and any(t.awaited is not None and t.awaited.kind != "sleep" for t in tasks)
 
 
+def _may_be_given(scene: Scene, one: Seen) -> bool:
+    """Does it look again and again for a lock, and not wait for one in the kernel, while somebody on its machine works who may have it?"""
+    thread = waiting_thread(one)
+    looks = thread is not None and kernel_call(thread.kernel) not in ("flock", "fcntl")
+    return looks and any(other.is_at_work for other in scene.view if other.node is one.node and other is not one)
+
+
 def _is_io(one: Seen) -> bool:
     thread = waiting_thread(one)
     if thread is None:
@@ -199,6 +206,8 @@ def _found(
     scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str], *, may_answer: bool = True
 ) -> Iterator[Found]:
     verdict = judge(scene, client)
+    if edge is None and client.kind is Kind.FLOCK and verdict.certainty is Certainty.LIKELY and _may_be_given(scene, client):
+        verdict = Judgement(certainty=Certainty.POSSIBLE, reason="for which lock it looks was not read, and somebody works who may have it")
     if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
     kernel = client.telling.kernel if server is None and client.kind is Kind.SOCKET and client.telling is not None else None
