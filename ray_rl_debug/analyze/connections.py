@@ -77,7 +77,10 @@ def _own_hosts(view: View) -> set[str]:
 
 
 def _ray_ports(view: View) -> set[str]:
-    return {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
+    actors = view.ray.actors if view.ray else ()
+    told = {a.address.rpartition(":")[2] for a in actors if a.address}
+    unread = [view.seen[key] for a in actors if not a.address and (key := view.by_actor.get(a.actor_id)) is not None]
+    return told | {port_of(s) for one in unread for s in one.process.sockets or () if s.state == "LISTEN"}
 
 
 def is_ray_port(view: View, socket: Socket) -> bool:

@@ -51,7 +51,10 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             yield from (msgspec.structs.replace(e, certainty=Certainty.POSSIBLE) for e in found) if read_once else found
             continue
         beside = _methods_beside_thread(view, one)
-        for node, doing in _free_callers(view, one, known, callers_so_far(view, one, beside) or frozenset()) if beside else ():
+        so_far = callers_so_far(view, one, beside) if beside else frozenset[str]()
+        if so_far is None and view.once(_tells_callers):
+            yield to_unseen(one, f"what calls of {beside[0]} bring", Why.INSIDE)
+        for node, doing in _free_callers(view, one, known, so_far) if so_far else ():
             evidence = f"its call waits for a call of another method (so far {', '.join(beside[:_MOST_NAMED])}); {doing}"
             yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
         yield from _edges_to_known_callers(view, one, known)
@@ -311,6 +314,7 @@ def works_inside(one: Seen) -> bool:
 def other_methods(view: View, one: Seen, calls: Sequence[AsyncTask]) -> list[str]:
     """Methods of an actor of which calls have finished, without those in which `calls` wait."""
     at = {f.function.rpartition(".")[2] for t in calls for f in t.chain}
+    at |= {view.tasks[t].name.rpartition(".")[2] for t in (one.core.running_task_ids if calls and one.core is not None else ()) if t in view.tasks}
     prefix = f"{one.identity.class_name}."
     finished = [h.name for h in (view.ray.history if view.ray is not None else ()) if h.name.startswith(prefix) and h.count]
     names = [n.removeprefix(prefix) for n in finished]

@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_children import to_unseen
+from ray_rl_debug.analyze.waits_children import has_orphans, to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Socket
 
@@ -104,6 +104,9 @@ def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
             parts = [view.seen[k] for k in (*engine.cores, *(w for ws in engine.workers.values() for w in ws), *engine.dead)]
             stuck = [p for p in parts if p.is_stopped or p.has_ended]
             workers = [p for p in parts if p.identity.part is not None and p.identity.part.part == "worker"]
+            if not stuck and not workers and has_orphans(view, view.seen[engine.key]):
+                yield to_unseen(one, "what a worker of the engine should take", Why.WEIGHTS)
+                continue
             for part in stuck or workers or parts:
                 doing = "is stopped" if part.is_stopped else part.does()
                 yield Edge(source=one.key, target=part.key, why=Why.WEIGHTS, evidence=f"{text}; {part.name} {doing}", certainty=Certainty.LIKELY)

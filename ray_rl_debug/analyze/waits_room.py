@@ -22,7 +22,8 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         need, behind = need_of(view, asked), all_waiters(node, known)
         for other in groups:
-            creator = other.creator_actor_id if other.state == "CREATED" and other.job_id == asked.job_id else None
+            same_job = other.job_id == asked.job_id or None in (other.job_id, asked.job_id)
+            creator = other.creator_actor_id if other.state == "CREATED" and same_job else None
             shared = sorted(set(total(other.bundles)) & set(need.amounts))
             if creator is None or not shared:
                 continue
