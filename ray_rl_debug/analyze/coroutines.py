@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.analyze.roots import roots
 from ray_rl_debug.analyze.solve import Activity, Outlook, Wait, solve
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process, Socket
 
 LOCKS = frozenset({"lock", "semaphore"})
 POOL = "pool"
@@ -147,8 +147,18 @@ def _is_still(process: Process, end: End) -> bool:
     read_twice = any(t.stable is not None for t in process.async_tasks or ())
     if any(t.stable is False or (t.stable is None and read_twice) for t in end.tasks):
         return False
-    window = process.window_s or 0.0
-    return not any(s.fd in end.descriptors and s.quiet_s is not None and s.quiet_s < window for s in process.sockets or ())
+    return not any(s.quiet_s is None or process.window_s is None or s.quiet_s < process.window_s for s in _timed_sockets(process, end))
+
+
+def _timed_sockets(process: Process, end: End) -> list[Socket]:
+    """The connections at which coroutines wait, where the kernel tells of connections since when they are quiet."""
+    timed = [s for s in process.sockets or () if s.family.startswith("tcp") and s.state == "ESTABLISHED"]
+    return [s for s in timed if s.fd in end.descriptors] if any(s.quiet_s is not None for s in timed) else []
+
+
+def got_data(process: Process, end: End) -> bool:
+    """Did data come in during the window for coroutines that wait at connections? Of some the kernel's clock may not have been read."""
+    return any(s.quiet_s is not None and s.quiet_s < (process.window_s or 0.0) for s in _timed_sockets(process, end))
 
 
 SERVES_RANK = 9

@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.coroutines import (
     OUTSIDE,
     SERVES_RANK,
     End,
+    got_data,
     is_apart,
     is_on_its_way,
     is_queued,
@@ -227,8 +228,10 @@ def may_be_fed(one: Seen) -> str | None:
     waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None
     if waiting is None or waiting.is_cycle or waiting.is_lost or waiting.awaited.kind in LOCKS | OUTSIDE:
         return None
-    if any(not e.is_still and e.awaited.kind == "socket" for e in ends):
-        return f"data came in for another coroutine than those at {waiting.at}, and it may hand something on"
+    fed = [e for e in ends if not e.is_still and e.awaited.kind == "socket"]
+    if fed:
+        came = "came" if any(got_data(one.process, e) or any(t.stable is False for t in e.tasks) for e in fed) else "may have come"
+        return f"data {came} in for another coroutine than those at {waiting.at}, and it may hand something on"
     pauses = any(t.chain[0].apart is False for t in napping(one))
     return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
 

@@ -115,6 +115,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "wakes up at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
+    if len({p.waiter is None for p in distinct}) > 1:
+        return Motion.UNKNOWN, "whether it was in the same wait before was not read"
     told = any(t.run_slices is not None for t in process.threads)
     if first.kind in _TOLD_BY_WAKING and told and _slices(process, thread) is None:
         return Motion.UNKNOWN, "whether it slept at one place was not read"

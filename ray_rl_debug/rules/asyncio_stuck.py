@@ -46,6 +46,7 @@ from ray_rl_debug.analyze.limits import ENOUGH_CALLS
 from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_calls import nobody_is_left, only_ray_connects, other_methods, works_inside
 from ray_rl_debug.analyze.waits_poll import dead_fellows
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
@@ -195,6 +196,8 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
     runs = one.core is not None and bool(one.core.running_task_ids)
     if any(t.awaited is None for t in (*tasks, *_calls(one))) or (runs and not one.process.async_tasks):
         return Certainty.POSSIBLE  # what it waits for was not read: a call that runs on a loop has a coroutine
+    if any(t.stable is None for t in tasks) and any(t.stable is not None for t in tasks):
+        return Certainty.POSSIBLE  # whether one of them was there before was not read
     ticking = [t.awaited for t in tasks if t.awaited and t.awaited.kind in ("sleep", "running", "ready")]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE
@@ -244,6 +247,7 @@ def _unread(scene: Scene, server: Seen, ends: tuple[End, ...], edge: Edge) -> It
     verdict = judge(scene, server)
     if verdict.certainty is not None:
         peers = [e.target for e in scene.graph.out(server.key) if e.why is Why.AWAITED_SOCKET]
+        peers = [p for p in peers if scene.graph.hope(p) is Outlook.STANDS] or peers
         who = [scene.who(p) for p in peers[:_SHOWN]]
         yield Found(finding=_finding(scene, server, ends, verdict.certainty, edge, who), explains=frozenset(peers))
 

@@ -59,6 +59,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1:
             continue
         first = members[0]
+        peers = [m.place.peer is None for m in members if m.place is not None]
+        unread = any(peers) and not all(peers)  # which rank one of them names was not read: perhaps another one
         at_gpu = first.place is not None and first.place.op == GPU_COLLECTIVE
         retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())
         evidence = [stack_evidence(first), proc_evidence(first, _alike(members))]
@@ -69,7 +71,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             ID,
             NAME,
             CAUSE,
-            Certainty.LIKELY if retransmits else Certainty.POSSIBLE if world.size is None else Certainty.LIKELY,
+            Certainty.LIKELY if retransmits else Certainty.POSSIBLE if world.size is None or unread else Certainty.LIKELY,
             _said(world, first),
             who=[Who(label=f"network or device between the ranks of {world.name}")],
             evidence=evidence,

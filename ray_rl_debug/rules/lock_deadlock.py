@@ -27,6 +27,7 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
+from ray_rl_debug.analyze.pauses import has_loop
 from ray_rl_debug.analyze.pools import ends_in_vain, held_feeder, lacks_taker
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
@@ -124,6 +125,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             parents = []  # they brought no lock into it
         # a pool has processes, and none of them was seen
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
+        blind = blind or (thread.place.kind is Kind.FUTURE and has_loop(one) and one.process.async_tasks == ())
         certainty = Certainty.POSSIBLE if blind or pauses or (lost and held_feeder(one) is None and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
             finding=_finding(scene, one, others or (pauses if is_open else []), parents, certainty, lost=lost),

@@ -42,11 +42,14 @@ def test_an_idle_loop_whose_coroutines_were_not_read(tasks: tuple[AsyncTask, ...
     assert report.findings[0].who[0].pid == 100
 
 
-@pytest.mark.parametrize(("tasks", "accused"), [(None, []), ((), ["lock-deadlock"])], ids=["not read", "none there"])
-def test_a_future_that_a_coroutine_may_complete(tasks: tuple[AsyncTask, ...] | None, accused: list[str]) -> None:
+@pytest.mark.parametrize("tasks", [None, ()], ids=["not read", "none there"])
+def test_a_future_that_a_coroutine_may_complete(tasks: tuple[AsyncTask, ...] | None) -> None:
+    """A loop without coroutines may complete it too, when data comes in; and of its only coroutine an empty list says nothing."""
     stacks = Stacks()
     text = f"Future.result@concurrent/futures/_base.py:451 {CLIENT}"
-    assert sure(asked(stacks, process(stacks, 100, "ray::Agent.run", text, extra_threads=[LOOP], async_tasks=tasks))) == accused
+    report = asked(stacks, process(stacks, 100, "ray::Agent.run", text, extra_threads=[LOOP], async_tasks=tasks))
+    assert sure(report) == []
+    assert report.findings[0].who[0].pid == 100
 
 
 @pytest.mark.parametrize(
