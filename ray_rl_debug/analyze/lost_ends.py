@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -10,17 +10,19 @@ from ray_rl_debug.analyze.view import View
 _STANDARD_ERROR = 2
 
 
-def lacks_child(view: View, one: Seen) -> bool:
+def lacks_child(view: View, one: Seen, *, ended: int = 0) -> bool:
     """May a child of a process be missing? It holds an end of a pipe that it reads and an end of another that it writes, and nobody the other ends.
 
-    So does each process that multiprocessing starts hold two pipes together with its parent: for what it is to do, and for its end.
+    So does each process that multiprocessing starts hold two pipes together with its parent: for what it is to do, and for its end; also those
+    that have `ended`, and of which is known that they were there.
     """
-    return len(view.once(_with_lost_ends).get(one.process_key, ())) > 1
+    lost = view.once(_with_lost_ends).get(one.process_key, Counter())
+    return min(lost[True], lost[False]) > ended
 
 
-def _with_lost_ends(view: View) -> dict[str, set[bool]]:
-    """By process, whether it could write into pipes of which nobody holds the other end, and whether it could read from such pipes."""
-    found: dict[str, set[bool]] = defaultdict(set)
+def _with_lost_ends(view: View) -> dict[str, Counter[bool]]:
+    """By process, into how many pipes it could write of which nobody holds the other end, and from how many such pipes it could read."""
+    found: dict[str, Counter[bool]] = defaultdict(Counter)
     for node in view.snapshot.nodes:
         if any(p.files is None and p.state not in ("Z", "X") for p in node.processes if p.kind in MAY_HOLD):
             continue
@@ -33,7 +35,7 @@ def _with_lost_ends(view: View) -> dict[str, set[bool]]:
             for file in process.files or ():
                 lost = file.kind == "pipe" and file.inode is not None and (file.fd or 0) > _STANDARD_ERROR and held[file.inode] == {file.writable}
                 if lost and file.writable is not None:
-                    found[f"{node.name}/{process.pid}"].add(file.writable)
+                    found[f"{node.name}/{process.pid}"][file.writable] += 1
     return found
 
 

@@ -11,6 +11,7 @@ import msgspec
 from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.on_demand import OnDemand
@@ -23,6 +24,7 @@ from ray_rl_debug.analyze.roots import Root, roots, worst_first
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import is_unseen_child
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
 
@@ -200,11 +202,18 @@ def _has_unread_sockets(view: View) -> bool:
     return any(unread) and not all(unread)
 
 
+def _lacks_children(view: View) -> bool:
+    """Is a process known by its number alone, as whose end another one waits for?"""
+    kernels = ((one, thread.kernel) for one in view if (thread := one.telling) is not None)
+    return any(kernel_call(k) == "wait" and k is not None and is_unseen_child(view, one, k.syscall_arg0) for one, k in kernels)
+
+
 def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     """A service works unseen where its process was not looked at."""
     address = name_of(node)
     sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
-    if any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients) and view.once(_has_unread_sockets):
+    is_here = any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients)
+    if is_here and (view.once(_has_unread_sockets) or view.once(_lacks_children)):
         return Activity(id=node, outlook=Outlook.UNSEEN, reason="it is on a machine where not all connections were read")
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
     said = still_in_time(view.snapshot, min(quiet)) if quiet else None

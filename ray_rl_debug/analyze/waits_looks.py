@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.looks import is_fellow, looks_at, looks_at_variables, shared_with
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.nodes import node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -91,7 +92,7 @@ def _to_crashed(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
     if not crashed or not any(not view.seen[key].is_idle for key in behind if key in view.seen):
         return
     others = [o for o in family if not o.has_ended and not is_fellow(one, o)]
-    if any(_may_help(o, waits=o.key in behind) for o in others) or _has_helper(one):
+    if any(_may_help(o, waits=o.key in behind) or lacks_child(view, o, ended=len(crashed)) for o in others) or _has_helper(one):
         return
     for other in crashed:
         said = f"{other.identity.label} has ended with {other.process.exit_code}, nobody has taken note of it, and all others wait or rest"

@@ -98,7 +98,7 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
 
 def _edges_without_stack(view: View, one: Seen) -> Iterator[Edge]:
     """Of a program that is no Python: the system call of its only thread tells for what it waits, as for a shell, ``sort`` or ``tail``."""
-    if one.process.python is not None or len(one.process.threads) != 1 or one.process.kind not in ("child", "named") or one.has_ended:
+    if one.process.samples or len(one.process.threads) != 1 or one.process.kind not in ("child", "named") or one.has_ended:
         return
     kernel = told_by_files(one.process.threads[0], one.process.files or ())
     yield from news_edges(view, one, kernel)
@@ -170,6 +170,9 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     if len(candidates) == 1:
         # in which call it is, the kernel would have told
         sure = Certainty.POSSIBLE if kernel is None and kernel_was_read(view) else Certainty.LIKELY
+        if sure is Certainty.POSSIBLE and is_served(one, candidates[0]):
+            yield to_unseen(one, "the other end of its connection")  # it may as well listen
+            return
         yield from _edge_to_peer(view, one, candidates[0], owners, sure, "its only connection")
 
 
