@@ -183,6 +183,26 @@ quiet/stages_joined-1      | semaphores[1]                                | who 
 quiet/gathers_requests-1   | process 9896: threads[0].wakes_in_s          | when a loop makes its next turn; the limit of its call tells it too
 quiet/runs_program-1       | process 13586: threads[0].wakes_in_s         | when its clock wakes a program that only sleeps
 tokens_of_stream-healthy   | process 11691: threads[1].wakes_in_s         | when its clock wakes a handler
+RRD508/quiet               | awaited_files[0].holders                     | who holds a lock file open; the lists of open files tell it too
+RRD508/quiet               | awaited_files                                | for which lock file it looks
+quiet/saved_under_lock-1   | locks[0]                                     | who holds the lock at which the kernel holds it up
+quiet/saved_under_lock-1   | locks[1].waiting                             |
+quiet/uploaded_in_pieces-1 | process 16388                                | who reads what is written into a named pipe
+barrier_actor              | process 18257: async_tasks[1].stable         | that a coroutine was there before
+refill_of_tokens-healthy   | process 1879: window_s                       | whether data came in while it was looked at
+refill_of_tokens-healthy   | process 1879: sockets[4].quiet_s             |
+priorities_and_batches     | process 7935                                 | who serves at a port of this machine
+tools_in_threads           | process 21163: threads                       | that a server listens
+RRD201/hang-vllm-unread-stream | process 23961: sockets[7].fd             | who does not read what a server sends
+weights_from_source        | process 4205: samples[2].threads[0].locals   | from which rank it gets
+callback_of_pool-healthy   | process 18449: samples[0].threads[2].locals[2] | that it came into another wait
+pipeline_of_export         | process 31400: samples                       | for whom a process waits, by its call of the kernel alone
+RRD301/hang-vllm-verl-weight-sync-failed | process 31193: ppid            | whose worker it is
+groups_of_trials-healthy   | placement_groups[3].job_id                   | whose a placement group is
+cancelled_plays            | process 25049: async_tasks[0].chain[2]       | in which method a call waits
+loop_of_tools-healthy      | process 27020: async_tasks[0]                | the only coroutine of a loop
+quiet/replay_actor-3       | actors[2].address                            | at which port Ray listens
+quiet/replay_actor-3       | history[1].callers                           | who has called a method so far
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
