@@ -150,12 +150,13 @@ TICK_S = 0.01
 def is_served(one: Seen, socket: Socket) -> bool:
     """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes.
 
-    It listens there; or it was connected at one Unix socket by several, where each connection that a process makes has no name.
+    It listens there; or it was connected at one port by several, as each connection that a process makes has a port of its own, and at a
+    Unix socket no name.
     """
     port, sockets = port_of(socket), one.process.sockets or ()
     if socket.family == "unix":
         return bool(socket.local) and any(s.family == "unix" and s is not socket and s.local == socket.local for s in sockets)
-    return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
+    return any(port_of(s) == port and (s.state == "LISTEN" or s.local == socket.local) and s is not socket for s in sockets)
 
 
 def lacks_listener(one: Seen) -> bool:
