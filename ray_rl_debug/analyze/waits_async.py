@@ -97,11 +97,12 @@ def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if one.key in sources or not _awaits(one):
             continue
         began_s = _call_began_s(view, one)
-        sure = Certainty.LIKELY if began_s is not None else Certainty.POSSIBLE
         for actor in view.ray.actors if view.ray else ():
             if not _died_since(actor, began_s or 0.0) or actor.job_id != one.identity.job_id:
                 continue
-            evidence = f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died meanwhile: {how_dead(actor)}"
+            sure = Certainty.LIKELY if began_s is not None and actor.end_time_s is not None else Certainty.POSSIBLE
+            when = "meanwhile" if actor.end_time_s is not None else "at a time that was not read"
+            evidence = f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died {when}: {how_dead(actor)}"
             yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.DEAD_MEANWHILE, evidence=evidence, certainty=sure)
 
 
@@ -122,4 +123,4 @@ def _call_began_s(view: View, one: Seen) -> float | None:
 
 def _died_since(actor: RayActor, moment_s: float) -> bool:
     by_itself = actor.state == "DEAD" and actor.death_kind not in ("out-of-scope", "exited")
-    return by_itself and actor.end_time_s is not None and actor.end_time_s >= moment_s
+    return by_itself and (actor.end_time_s is None or actor.end_time_s >= moment_s)

@@ -60,7 +60,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         ID,
         NAME,
         CAUSE,
-        Certainty.LIKELY,
+        Certainty.LIKELY if one is not None else Certainty.POSSIBLE,  # who was not seen may run the next
         f"{name} ended without an error and without a single training step",
         who=[one.who() if one is not None else Who(label=label, task=name)],
         evidence=[Evidence(kind="task", where="Ray's task events", text=f"finished: {', '.join(_own(ray.history))}")],

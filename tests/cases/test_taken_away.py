@@ -203,6 +203,9 @@ cancelled_plays            | process 25049: async_tasks[0].chain[2]       | in w
 loop_of_tools-healthy      | process 27020: async_tasks[0]                | the only coroutine of a loop
 quiet/replay_actor-3       | actors[2].address                            | at which port Ray listens
 quiet/replay_actor-3       | history[1].callers                           | who has called a method so far
+RRD404/quiet               | actors[1].end_time_s                         | when an actor died
+RRD206/hang                | process 13406                                | which process drove the run
+priorities_and_batches     | process 7935: sockets[0]                     | that a process listens; it was connected at one port by several
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
