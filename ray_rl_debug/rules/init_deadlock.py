@@ -85,7 +85,7 @@ def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reas
         NAME,
         CAUSE,
         certainty,
-        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {first} {absent[0].at()}; {waits(len(waiters), 'rank')} there",
+        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {first} {absent[0].does()}; {waits(len(waiters), 'rank')} there",
         who=[a.who() for a in absent],
         evidence=[*(stack_evidence(a) for a in absent[:3]), *waiter_evidence(waiters), proc_evidence(absent[0], reason)],
         remedy=[

@@ -56,9 +56,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         names = [w.identity.label for w in who] if len({w.identity.label for w in who}) == len(who) else [w.where() for w in who]
         labels = listed(names)
         said = (
-            f"{labels} wait for each other: " + "; ".join(f"{name} {w.at()}" for name, w in zip(names[:2], who, strict=False))
+            f"{labels} wait for each other: " + "; ".join(f"{name} {w.does()}" for name, w in zip(names[:2], who, strict=False))
             if len(who) > 1
-            else f"{labels} does not answer a {directed[0].words}: it {who[0].at()}"
+            else f"{labels} does not answer a {directed[0].words}: it {who[0].does()}"
         )
         finding = make_finding(
             ID,
