@@ -39,7 +39,8 @@ _LIBRARIES = frozenset(
     " ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
     " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
     " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard"
-    " jax jaxlib pymysql pymongo amqp redis prometheus_client prometheus_fastapi_instrumentator sse_starlette hypercorn debugpy".split()
+    " jax jaxlib sqlalchemy psycopg psycopg2"
+    " pymysql pymongo amqp redis prometheus_client prometheus_fastapi_instrumentator sse_starlette hypercorn debugpy".split()
 )
 _STDLIB_FILES = frozenset(
     "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"

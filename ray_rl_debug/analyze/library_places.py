@@ -92,6 +92,8 @@ _CLIENT_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("redis/_parsers/socket.py", frozenset({"_read_from_socket"}), Kind.SOCKET),
     ("amqp/transport.py", frozenset({"_read", "read_frame", "_connect", "write"}), Kind.SOCKET),
     ("pymysql/connections.py", frozenset({"_read_bytes", "_write_bytes", "connect"}), Kind.SOCKET),
+    ("sqlalchemy/engine/default.py", frozenset({"do_execute", "do_executemany", "do_commit", "do_rollback", "do_ping", "connect"}), Kind.SOCKET),
+    ("psycopg/waiting.py", None, Kind.SOCKET),
     ("pymongo/network_layer.py", None, Kind.SOCKET),
     ("pymongo/network.py", None, Kind.SOCKET),
 )

@@ -107,8 +107,8 @@ def native_call(frames: Sequence[Frame]) -> str | None:
         if _LOCKS.search(name) or _MUTEX.search(frame.function.partition("(")[0].strip()):
             return "futex"
         found = family(_bare(name))
-        if found is not None:
-            return found
+        if found is not None and not (found == "wait" and "::" in frame.function):
+            return found  # `Work::wait` of C++ waits for no child
     return None
 
 

@@ -67,3 +67,22 @@ def test_ranks_at_one_line_are_told_apart_by_who_called(tmp_path: Path) -> None:
     first = next(f for f in diagnose(snapshot).findings if f.root)
     assert "called from score (trainer.py:40)" in first.summary
     assert "called from decode (trainer.py:50)" in first.summary
+
+
+def test_the_master_of_a_servers_workers_rests() -> None:
+    frames = [Frame(function="wait", file="threading.py", line=331), Frame(function="wait_for_signals", file="gunicorn/arbiter.py", line=388)]
+    assert place_of(frames).kind is Kind.WATCH
+
+
+def test_a_query_waits_for_its_database() -> None:
+    frames = [
+        Frame(function="do_execute", file="sqlalchemy/engine/default.py", line=717),
+        Frame(function="execute", file="sqlalchemy/orm/session.py", line=1689),
+        Frame(function="reset", file="app/jobs.py", line=14),
+    ]
+    assert place_of(frames).kind is Kind.SOCKET
+
+
+def test_wait_of_a_class_of_cpp_waits_for_no_child() -> None:
+    frames = [Frame(function="app::Latch::wait", file="libapp.so", line=0), Frame(function="step", file="app/jobs.py", line=14)]
+    assert place_of(frames).kind is not Kind.CHILD
