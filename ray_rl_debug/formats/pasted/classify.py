@@ -89,6 +89,8 @@ def classify(text: str) -> tuple[Event, ...]:
             return of_table
     if (numbered := _PID_FIRST.match(text)) is not None and (of_pid := read_frame(numbered["rest"])) is not None:
         return Head(level="label", pid=int(numbered["pid"]), is_new=True), _whole(of_pid)
+    if listed := led.behind(text):
+        return listed
     if _NAMED_FIRST.match(text) and (named := led.clauses(text) or led.read(text)):
         return named
     found = _plain(text)

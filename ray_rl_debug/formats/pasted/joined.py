@@ -59,6 +59,8 @@ _OF_PROFILE = re.compile(
     r"^(?:P\d{1,9}|T(?:[\d]{1,9}:)?(?P<austin>\d{1,9})|[Pp]rocess .{1,400}|[Tt]hread \(?(?P<tid>0x[0-9a-f]{1,16}|\d{1,9})\)?(?:: ?"
     r"(?P<name>.{1,120}))?)$"
 )
+_LIBRARY_WORD = re.compile(r"(?P<library>[a-z]\w{1,30}) (?=[A-Za-z_]\w{0,80} \((?P=library)/)")
+"""``zmq recv_pyobj (zmq/sugar/socket.py:990)``: whose function it is."""
 _COUNTED = re.compile(r"\d{1,9} ")
 """How often a stack was met stands before its first frame."""
 _ONLY_NAME = re.compile(r"(?P<name>[A-Za-z_][\w.]{0,100}|<module>)(?:\([^()]{0,80}\))?(?::(?P<line>\d{1,7}))?$")
@@ -186,6 +188,7 @@ def _pieces(parts: Sequence[str]) -> list[list[CodePlace]] | None:
 
 def _piece(text: str) -> list[CodePlace]:
     """The places of one piece, or its name; empty for a piece that is none."""
+    text = _LIBRARY_WORD.sub("", text, count=1) if _LIBRARY_WORD.match(text) else text
     found = places.sound(places.one_frame(text)) or ([] if _COUNTED.match(text) else places.in_any_order(text))
     if not found and (name := _ONLY_NAME.match(_ASIDE.sub("", text))) is not None and not name["name"].endswith(_FILES):
         return [(name["name"], "", int(name["line"] or 0))]

@@ -74,6 +74,9 @@ _MOST_QUALIFIERS = 6
 _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
 """More than a name: names behind it may be of anything."""
 _NEXT_SENTENCE = re.compile(r"(?<=[\w)`])[.;!?]\s(?=[A-Z])")
+_OF_LEAD = re.compile(r"(?<=[\w)`])[;.]\s{1,3}(?=[A-Za-z`])")
+_BULLET = re.compile(r"^\s{0,12}(?:[-*•+] |\d{1,2}[.)] )")
+_BEHIND = re.compile(r"\s\(?(?:\d{1,6} )?ranks?:? " + said.NUMBERS + r"\)\s{0,8}$", re.IGNORECASE)
 _ASIDES = re.compile(r"[,;(]\s?")
 _NOT_SO = re.compile(
     r"\b(?:if|would|could|should|might|must|will|expected|supposed|never|not|no longer|until|before|after|instead|used to|fixed)\b|n't\b",
@@ -105,10 +108,32 @@ def read(text: str) -> tuple[Event, ...]:
         if ":" not in cut[0] and _NOT_SO.search(_ASIDES.split(lead)[-1]) is not None:
             break  # "rank 0 should be in ..." tells where it is not
         frames = _frames(text[cut.end() :], lead)
-        if frames is None or (head := labels.owner(lead) or _others(lead) or _by_name(lead, frames)) is None:
+        if frames is None:
             continue
-        return head, frames
+        named = _OF_LEAD.split(lead)[-1]  # "Only rank 0 uploads; all others sit in ..." tells where the others are
+        if (head := labels.owner(named) or _others(named) or _by_name(named, frames)) is None:
+            continue
+        return (head, frames, last) if (last := _comes_next(text[cut.end() :])) is not None else (head, frames)
     return ()
+
+
+def behind(text: str) -> tuple[Event, ...]:
+    """``f (a.py:1) < g (b.py:2) (15 ranks: 0-6, 8-15)``: who is there stands in brackets behind the stack."""
+    found = _BEHIND.search(text, max(0, len(text) - 400)) if text.rstrip().endswith(")") and len(text) <= MAX_CHARS else None
+    if found is None:
+        return ()
+    stack = _BULLET.sub("", text[: found.start()])
+    frames = joined.read(stack) or joined.names(stack, code=2) or read_frame(f"    {stack.strip(' `')}")
+    if frames is None:
+        return ()
+    head = Head(level="label", ranks=said.numbers(found["ranks"]), is_new=True)
+    return head, msgspec.structs.replace(frames, is_certain=True)
+
+
+def _comes_next(rest: str) -> Head | None:
+    """``... in `barrier()`. Rank 0:``: the last sentence of the line says whose stack the next ones show."""
+    parts = _NEXT_SENTENCE.split(rest)
+    return labels.read(parts[-1]) if len(parts) > 1 and parts[-1].rstrip(" `*_").endswith(":") else None
 
 
 def _by_name(lead: str, frames: Frames) -> Head | None:

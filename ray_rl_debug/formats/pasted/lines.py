@@ -51,7 +51,7 @@ _PDSH = re.compile(
 _TIME = re.compile(r"(?:\[)?" + _STAMP + r"(?: (?P<part>(?:(?:DP|TP|PP|EP|CP)\d{1,4} ?){1,5}))?(?:\])?(?: - | |: |$)")
 _LEVEL = re.compile(
     r"(?:\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?:?)(?: {1,9}| - )(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
-    r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
+    r"(?:\[?[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
 )
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=)")
 """A time alone, as a terminal or ``ts`` writes it before what torch and Ray put before a line."""
