@@ -31,8 +31,8 @@ def engine_place(
     function, file = frames[own].function, frames[own].file
     if kind is Kind.MP_QUEUE and (spot_of(WATCHES, function, file) is not None or _is_watch(frames, names, own)):
         return Kind.WATCH, names[own], False
-    if file.endswith(_MASTER[0]) and names[own] in _MASTER[1]:
-        return Kind.WATCH, names[own], False
+    if (rest := next((k for f, of_file, k in _SERVERS_REST if file.endswith(f) and names[own] in of_file), None)) is not None:
+        return rest, names[own], False
     carried = kind not in WAITS_FOR_RANKS and any(is_transport(f.function, f.file) for f in frames[:own])  # a queue is made in a collective
     waits = own > 0 or call in ("poll", "epoll", "futex", "sleep")
     if waits and spot_of(RESTS, function, file) is not None:
@@ -57,8 +57,11 @@ def runs_module_together(frames: Sequence[Frame]) -> bool:
     return any(spot_of(SHARDED, f.function, f.file) is not None for f in frames[:_DEEP])
 
 
-_MASTER = ("gunicorn/arbiter.py", frozenset({"wait_for_signals", "sleep"}))
-"""Where the master of a server's workers rests until one of them needs it."""
+_SERVERS_REST = (
+    ("gunicorn/arbiter.py", frozenset({"wait_for_signals", "sleep"}), Kind.WATCH),
+    ("gunicorn/workers/sync.py", frozenset({"wait"}), Kind.IDLE),
+)
+"""Where the master of a server's workers rests until one of them needs it, and they until somebody asks."""
 _DEEP = 24
 """Frames of torch and DeepSpeed that stand above the hook of a module."""
 
