@@ -68,3 +68,62 @@ def test_strace_with_a_remark_in_place_of_attached() -> None:
 def test_what_no_tool_of_that_name_attached() -> None:
     reader = StraceReader()
     assert [reader.feed(line) for line in ("Process 2014 attached", "read(23, ...", "Process 7 (main):", "read(23, ...")] == [None] * 4
+
+
+def test_same_behind_another_rank_on_the_line() -> None:
+    text = "rank0: `f (a.py:42) <- backward (engine.py:2100)`; rank1: same; rank2: `wait (swap.py:88) <- step (stage3.py:20)`\n"
+    assert [(d.rank, len(d.threads[0].frames)) for d in read(text)] == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_stages_that_one_sentence_tells_of() -> None:
+    text = "Stage 0 (rank 0) blocks in `dist.send` in `forward (p2p.py:40)`, stage 1 (rank 1) blocks in `dist.send` in `backward (p2p.py:77)`.\n"
+    assert [(d.rank, len(d.threads[0].frames)) for d in read(text)] == [(0, 2), (1, 2)]
+
+
+def test_portuguese_ranks() -> None:
+    text = "O rank 0 está parado em `all_gather_object (dist.py:2530)` e o rank 1 está em `broadcast (dist.py:2100)`.\n"
+    assert [(d.rank, d.threads[0].frames[0][0]) for d in read(text)] == [(0, "all_gather_object"), (1, "broadcast")]
+
+
+def test_the_number_of_an_address_counts_nobody() -> None:
+    text = '[10.0.0.4 worker 0 local_rank 1]\n  File "/opt/engine.py", line 200, in save\n'
+    assert [list(d.said) for d in read(text)] == [[]]
+
+
+def test_a_machine_in_backticks_and_its_process() -> None:
+    text = "- `node-a` pid 3011: `ncclCommInitRankConfig` (libnccl.so.2)\n- `node-b` pid 3120: `build (main.py:30)`\n"
+    assert [d.pid for d in read(text)] == [3011, 3120]
+
+
+def test_the_parent_below_what_was_said_of_its_child() -> None:
+    text = """`DataLoader worker (pid 5120) is killed by signal: Bus error`. Parent:
+```
+Thread 5001 (idle): "MainThread"
+    get (queue.py:180)
+    train (main.py:90)
+```
+"""
+    assert [(d.pid, d.label) for d in read(text)] == [(5001, "parent")]
+
+
+def test_a_thread_of_a_core_dump_has_ended() -> None:
+    text = """```
+                Stack trace of thread 5120:
+                #0  0x00007f2a1c0 __memmove_avx_unaligned_erms (libc.so.6 + 0x18a0)
+                #1  0x00007f2a1d0 at::native::copy_impl (libtorch_cpu.so + 0x1200)
+```
+"""
+    (dump,) = read(text)
+    assert [said.kind for _, said in dump.said] == ["failed"]
+
+
+def test_prefixes_of_mpi_and_of_loggers() -> None:
+    text = """```
+[1,mpirank:0,algo-1]<stdout>:Thread 101 (active): "MainThread"
+[1,mpirank:0,algo-1]<stdout>:    all_reduce (torch/parallel.py:210)
+2025-10-31 03:11:02,477 - Tuner - INFO - [rank1]: Traceback (most recent call last):
+2025-10-31 03:11:02,478 - Tuner - INFO - [rank1]:   File "/w/utils.py", line 192, in reduce_scatter
+2025-10-31 03:11:02,479 - Tuner - INFO - [rank1]: KeyError: 'step'
+```
+"""
+    assert [d.rank for d in read(text)] == [0, 1]

@@ -17,6 +17,8 @@ _FRAME = re.compile(
     r"^\s{0,80}#(?P<number>\d{1,4}) {1,4}0x[0-9a-f]{8,16} {1,4}(?P<function>[^\s()>][^\s()]{0,400}|\S{1,400}\(\))"
     r"(?: \((?P<lib>[^\s()>]{1,200})[^()]{0,40}\)?| \(|>)>?$"
 )
+_ENDED = Said(kind="failed", text="dumped core")
+"""Of a thread whose process the text does not name."""
 INDENT = 20
 """Blanks before a line that goes on a message in a journal, at least."""
 
@@ -27,7 +29,7 @@ def read(text: str) -> Event | None:
         said = Said(kind="failed", text=f"{process['name']} dumped core")
         return Head(level="process", source="gdb", pid=int(process["pid"]), title=process["name"], said=said, is_new=True)
     if "Stack trace of thread" in text and (thread := _THREAD.match(text)):
-        return Head(level="thread", source="gdb", order="inner", tid=int(thread["tid"]), key=f"tid{thread['tid']}")
+        return Head(level="thread", source="gdb", order="inner", tid=int(thread["tid"]), key=f"tid{thread['tid']}", said=_ENDED)
     if "#" in text and (frame := _FRAME.match(text)):
         function = "??" if frame["function"] == "n/a" else frame["function"]
         place = (function.rstrip(">"), frame["lib"] or NO_SYMBOLS, 0)

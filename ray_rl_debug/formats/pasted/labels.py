@@ -56,7 +56,8 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_FIRST = re.compile(
-    r"第?(\d{1,5}(?:(?: ?[-–~,、到至] ?)\d{1,5}){0,32}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)", re.IGNORECASE
+    r"第?(\d{1,5}(?:(?: ?[-–~,、到至] ?)\d{1,5}){0,32}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)|^\W{0,6}(\d{1,5})卡(?=\W*$)",
+    re.IGNORECASE,
 )
 """``0号卡``, ``第0张卡``"""
 _NUMBERS_ALONE = re.compile(
@@ -74,7 +75,8 @@ _SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)
 _MAX_OF_RANGE = 4096
 _KIND = re.compile(
     r"\W{0,8}(?:(?:and|then|now|also|here|is|this|that|stacks?|trace|dump|frames|of|for|from|in|on|the|an?|one|our|my|its|other|same|next) ){0,8}"
-    r"(?P<label>(?:[A-Za-z]{2,16}[ _-]){0,2}(?:actor|worker|driver|trainer|learner|runner|scheduler|controller|engine|server|launcher))"
+    r"(?P<label>(?:[A-Za-z]{2,16}[ _-]){0,2}(?:actor|worker|driver|trainer|learner|runner|scheduler|controller|engine|server|launcher|client"
+    r"|parent|master))(?: process)?"
     r"\W{0,6}:\W{0,4}$",
     re.IGNORECASE,
 )
@@ -336,7 +338,7 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
         return said.numbers(re.sub(rf"{kind}[ _-]?", "", of_kind["first"] + of_kind["more"], flags=re.IGNORECASE)), kind.upper()
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
-    text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(r"rank \1 ", text))
+    text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(lambda n: f"rank {n[1] or n[2]} ", text))
     if ":" in text[-6:] and (alone := _NUMBERS_ALONE.match(text)) is not None:
         numbers = said.numbers(alone["ranks"])
         return numbers, PIDS if min(numbers) >= _LEAST_PID and "rank" not in text.lower() else None

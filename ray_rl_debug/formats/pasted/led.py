@@ -46,7 +46,7 @@ _QUALIFIERS = re.compile(
 _CHAIN = re.compile(r"\s{0,4}(?:调用链|调用栈|堆栈|call chain|call stack|stack|chain)\W", re.IGNORECASE)
 _QUOTED = re.compile(r"`([^`]{1,100})`")
 _NAMED = (
-    r"(?=(?:the |all |both |every |its )?(?:other )?(?:ranks?|procs?|gpus?|workers?|nodes?|cards?|pid|others?|rest|[TDPEC]P)\b"
+    r"(?=(?:the |all |both |every |its )?(?:other )?(?:ranks?|procs?|gpus?|workers?|nodes?|cards?|stages?|hosts?|actors?|pid|others?|rest|[TDPEC]P)\b"
     r"|其余|其他|其它|剩下|rank|\d{1,4} ?号|r\d{1,4}[=:@])"
 )
 _CLAUSE = re.compile(
@@ -74,6 +74,10 @@ _MOST_QUALIFIERS = 6
 _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
 """More than a name: names behind it may be of anything."""
 _NEXT_SENTENCE = re.compile(r"(?<=[\w)`])[.;!?]\s(?=[A-Z])")
+_SAME = re.compile(r"(?P<who>[^:=]{2,40}?) ?[:=] ?(?:the )?(?:same|ditto|idem|identical|likewise)\W{0,4}$", re.IGNORECASE)
+"""``rank1: same``, behind another's stack on the line."""
+_WITH_PID = re.compile(r"\W{0,6}`[\w.-]{1,80}` \(?pid ", re.IGNORECASE)
+"""The name of a machine in backticks."""
 _OF_LEAD = re.compile(r"(?<=[\w)`])[;.]\s{1,3}(?=[A-Za-z`])")
 _BULLET = re.compile(r"^\s{0,12}(?:[-*•+] |\d{1,2}[.)] )")
 _BEHIND = re.compile(r"\s\(?(?:\d{1,6} )?ranks?:? " + said.NUMBERS + r"\)\s{0,8}$", re.IGNORECASE)
@@ -88,7 +92,12 @@ def clauses(text: str) -> tuple[Event, ...]:
     """The processes of which the sentences of a line tell where they stand; empty unless several are told of."""
     if len(text) > MAX_CHARS or _MAY_TELL.search(text) is None or _CLAUSE.search(text) is None:
         return ()
-    told = [one for clause in _CLAUSE.split(text) if (one := read(clause)) and (_has_file(one) or _is_known(one))]
+    told: list[tuple[Event, ...]] = []
+    for clause in _CLAUSE.split(text):
+        if told and (same := _SAME.match(clause)) is not None and (head := labels.read(f"{same['who']}:")) is not None:
+            told.append((head, *(event for event in told[-1] if isinstance(event, Frames))))
+        elif (one := read(clause)) and (_has_file(one) or _is_known(one)):
+            told.append(one)
     return tuple(event for one in told for event in one) if len(told) > 1 and any(map(_has_file, told)) else ()
 
 
@@ -103,7 +112,11 @@ def read(text: str) -> tuple[Event, ...]:
         lead = text[: cut.start()].strip()
         if not lead or _SUBJECT.search(lead) is None or lead.count("`") % 2:
             continue
-        if _CHAIN.match(text, cut.end()) is None and any(labels.read(f"{code[1]}:") is None for code in _QUOTED.finditer(lead)):
+        if (
+            _CHAIN.match(text, cut.end()) is None
+            and _WITH_PID.match(lead) is None
+            and any(labels.read(f"{code[1]}:") is None for code in _QUOTED.finditer(lead))
+        ):
             break  # what is quoted here is a place already
         if ":" not in cut[0] and _NOT_SO.search(_ASIDES.split(lead)[-1]) is not None:
             break  # "rank 0 should be in ..." tells where it is not

@@ -29,7 +29,7 @@ _RAY = re.compile(
 )
 """``(Actor pid=12, ip=10.0.0.2) ``; of a named actor ``(name Actor pid=12) ``."""
 _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
-_MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
+_MPI = re.compile(r"\[\d{1,4},(?:mpirank:)?(?P<rank>\d{1,6})(?:,(?P<node>[\w.-]{1,60}))?\]<std(?:out|err)>:\s?")
 _OMPI = re.compile(r"`?\[(?P<node>[A-Za-z][\w.-]{0,80}):(?P<pid>\d{1,9})\] (?=\[ {0,2}\d{1,3}\] )")
 """Open MPI before each line of its own backtrace."""
 _JOURNAL = re.compile(r"(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
@@ -55,6 +55,8 @@ _LEVEL = re.compile(
 )
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=)")
 """A time alone, as a terminal or ``ts`` writes it before what torch and Ray put before a line."""
+_LOGGER = re.compile(r"[A-Za-z][\w.]{0,60} - (?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL) - (?=\[(?:rank|default)\d{1,6}\]:)")
+"""A logger's name and level, before what torch puts before a line."""
 _CHAT = re.compile(
     r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]? {1,2}(?:<[A-Za-z][\w.-]{0,30}>|@?(?![A-Za-z]{1,12}[-_ ]?\d)[A-Za-z][\w.-]{0,30}:) (?= {0,24}\S)"
 )
@@ -73,7 +75,7 @@ _LINE_IN_CJK = re.compile(r"(?<=[\w.]) ?(?:的 ?)?第 ?(\d{1,7}) ?行")
 _COMMENT = re.compile(r"#{1,2} (?:MAGIC )?(?=\s?(?:\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=))")
 """Output of a program that a notebook's export, or somebody's script, keeps as comments."""
 _PREFIXES = (
-    _QUOTE, _COMMENT, _GREP, _FIELDS, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _OMPI,
+    _QUOTE, _COMMENT, _GREP, _FIELDS, _CHAT, _CLOCK, _LOGGER, _RAY, _ELASTIC, _MPI, _OMPI,
     _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL,
 )  # fmt: skip
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")

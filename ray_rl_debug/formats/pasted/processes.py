@@ -143,6 +143,8 @@ class Processes:
             self.label.use()
         if not dump.threads and head.source is not None:
             dump.source = head.source
+            if head.said is not None and not dump.said:
+                dump.said.append((line.number, head.said))
         self.is_chained = False
         self._count += 1
         if self._count > MAX_THREADS:

@@ -10,7 +10,7 @@ _BETWEEN = r"(?:,|-|–|~|\.\.|to|and|&|\+|/|à|al?|bis|et|und|[ey]|至|到|和|
 """What stands between numbers of ranks, in the languages that people write."""
 NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?" + _BETWEEN + r"\s?){1,2}\d{1,6}){0,64})"
 _COUNT = re.compile(
-    r"(?:~|≈|about |all |other |the |x|×|\+)?\s?(?P<count>\d{1,6}|one|two|three|four|five|six|seven|eight|both)(?:x|×)?\s(?:other "
+    r"(?:~|≈|about |all |other |the |x|×|\+)?\s?(?P<count>(?<![.\d])\d{1,6}|one|two|three|four|five|six|seven|eight|both)(?:x|×)?\s(?:other "
     r"|more |of (?:the )?(?P<all>\d{1,6}) |remaining |identical |local )?"
     r"(?:ranks?|process(?:es)?|workers?|(?P<cards>gpus?)|actors?|schedulers?|stacks?|procs?|pids|peers|trainers?)\b",
     re.IGNORECASE,
