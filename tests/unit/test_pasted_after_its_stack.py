@@ -127,3 +127,16 @@ def test_prefixes_of_mpi_and_of_loggers() -> None:
 ```
 """
     assert [d.rank for d in read(text)] == [0, 1]
+
+
+def test_threads_of_gdb_with_their_names_beside_their_numbers() -> None:
+    text = """```
+Thread 12 (LWP 5010 "nccl"):
+#0  0x7f in poll () from /lib/libc.so.6
+#1  0x7f in ncclProxyService () from /lib/libnccl.so.2
+Thread 11 (LWP 5009 "nccl"):
+#0  0x7f in sched_yield () from /lib/libc.so.6
+```
+"""
+    (dump,) = read(text)
+    assert [(t.tid, len(t.frames)) for t in dump.threads] == [(5010, 2), (5009, 1)]

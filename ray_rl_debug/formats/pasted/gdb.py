@@ -13,7 +13,7 @@ from ray_rl_debug.formats.pasted.frames import read_frame
 _ATTACH = re.compile(r"(?:Attaching to (?:program: .{0,400}, )?process|gdb (?:.{0,200} )?(?:-p|--pid|-pid)[ =]?|attach) (?P<pid>\d{1,9})\b")
 _THREAD = re.compile(
     r"^\W{0,6}(?:\[Switching to thread |\(gdb\) )?[Tt]hread #?(?P<number>\d{1,6})(?: [(\[]?Thread 0x[0-9a-fA-F]{1,16})?(?: \((?:LWP"
-    r"|lwp) (?P<lwp>\d{1,9})\))?"
+    r"|lwp) (?P<lwp>\d{1,9})(?: \"(?P<inside>[^\"]{0,60})\")?\))?"
     r"(?: ?[\"(](?P<name>[^\"()]{0,60})[\")])?[^:]{0,80}:?\s*$"
 )
 _SWITCHED = re.compile(
@@ -155,7 +155,7 @@ def _thread(text: str) -> Event | None:
     if found is None or (found["lwp"] is None and "LWP" in text) or (found["lwp"] is None and "#" not in text and "(Thread 0x" not in text):
         return None
     tid = int(found["lwp"]) if found["lwp"] else None
-    return Head(level="thread", source="gdb", order="inner", tid=tid, key=found["number"], name=found["name"] or None)
+    return Head(level="thread", source="gdb", order="inner", tid=tid, key=found["number"], name=found["name"] or found["inside"])
 
 
 def _frame(number: int, rest: str) -> Frames | None:
