@@ -10,6 +10,7 @@ import msgspec
 
 from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
+from ray_rl_debug.logs.followed import is_followed
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
@@ -146,6 +147,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         is_own_words=is_own_words(one) and GIVES_UP.search(one.text) is None,
         caught=_caught(window, one),
         is_bare=is_bare(window, one),
+        is_followed=is_followed(window, one),
         handled=handled(window, one),
     )
 

@@ -144,7 +144,7 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
         return "ignored"
     if one.block is None and one.head.indent and _RAISES.match(window.heading(one.start, one.head.indent)):
         return "text that documents what may be raised"
-    if (_is_of_an_end(one, before) or _is_step(one)) and _was_finished(window, one):
+    if (_is_of_an_end(one, before) or _is_step(one)) and was_finished(window, one):
         return "the work was done before"
     if one.kind == "death" and _ENDS_OTHERS.match(before.text) and one.signature is None:
         return "the script ended it"
@@ -161,6 +161,8 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if one.before is None:
         if _is_same_writer(before, one.head) and (words := ABOVE.search(before.text)) is not None:
             return words[0]
+        if before.text.endswith(":") and _is_same_writer(before, one.head) and (said := goes_on(before.text, behind=True)) is not None:
+            return said
         if one.head.indent and _DOCUMENTS.search(window.heading(one.start, one.head.indent)):
             return "text that documents what may be raised"
         if before.text.startswith(">>> ") and one.block.frame is None:
@@ -329,7 +331,8 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
     return (_OF_PEERS.search(one.text) or _ENDED_BY_ASKING.search(one.text)) is not None
 
 
-def _was_finished(window: Window, one: Spotted) -> bool:
+def was_finished(window: Window, one: Spotted) -> bool:
+    """Does a line shortly before say that the work is done?"""
     before = (
         window.head(line.decode("utf-8", "replace")).text
         for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]

@@ -69,7 +69,7 @@ _TOOL = re.compile(
         r": (?:[Nn]o space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
         r"^(?!test)[a-z]{2,8}[A-Z]\w{2,40}(?:\(\))? error: \S",  # a call of a library in C: ``cuFileDriverOpen error: ``
-        r"^(?!kernel: )[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
+        r"^(?!kernel: )[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b(?::| (?!(?:on|of|in|at|for|count|rate)\b))|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
         r"^Host key verification failed|^Permission denied \(|^Cannot connect to the \w+ daemon\b",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
         r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)|^Exception in thread \"[^\"\n]{1,80}\" ",  # the last: Java
@@ -103,7 +103,7 @@ INNOCENT = re.compile(
         # a line of code, also as grep shows it behind its file and number
         r"^(?:[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200})?(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
         r"^[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200}(?:#|//|\*|--) ",
-        r"^[\w./+-]{2,80}:? (?:line \d{1,6}: )?warning ?: ",
+        r"^[\w./+-]{2,80}:? (?:line \d{1,6}: )?[Ww]arning ?: ",
         r"^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^--?[A-Za-z][\w-]*(?:[ =,]{1,2}\S+){0,4}\s{2,}\S",  # an option and what it does, as a program lists its own
@@ -175,8 +175,8 @@ _WENT_ON = re.compile(
         r"\b(?:goes on|go on|carr(?:ies|y) on|proceed(?:s|ing|ed)?)\b",
         r"\b(?:has been|have been|was|were) (?:upgraded|installed|deployed|reloaded)\b",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
-        r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
-        r"\b(?:is|are|will be) used(?: instead)?(?:$|[.,;])",
+        r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\bSubmitted batch job \d|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
+        r"\b(?:is|are|will be) used(?: instead)?(?:$|[.,;:])",
         r"\b[Dd]efault(?:s|ing) to\b|^AUTOTUNE \w+\(",  # the latter: Inductor's table of the kernels that fitted
     )
 )
@@ -203,7 +203,7 @@ _PROMISES = re.compile(r"\bwill be (?:retried|rescheduled|restarted)\b(?! (?:if|
 
 
 SAID_OF_ANOTHER = re.compile(
-    r"(?i)\b(?:see|seen|saw|says?|said|gets?|got|reads?|shows?|prints?|printed|contains?|means?|called|message|error|output|line"
+    r"(?i)\b(?:see|seen|saw|says?|said|gets?|got|reads?|shows?|prints?|printed|stderr|stdout|contains?|means?|called|message|error|output|line"
     r"|like|as|with|the|an?):? "
     r"(?P<quote>[\"`])[^\"`\n]{1,300}(?P=quote)"
     r"|(?<=[a-z] )`[^`\n]{1,300}`(?=[,.;]? [a-z])"
@@ -284,6 +284,7 @@ FINISHED = re.compile(
     r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
     r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"
     r"|\bFinished server process \[|\bApplication shutdown complete\b|\bStopped all \d+ Ray processes\b"
+    r"|\b[Ee]pochs? (?P<epoch>\d{1,6})/(?P=epoch) (?:is )?(?:done|finished|completed?)\b|\b[Ss]aved (?:the )?final (?:model|checkpoint|weights)\b"
     r"|\b[Dd]one, (?P<all>\d{1,9}) (?:of|/) (?P=all)\b"
     r"|[\"']train_runtime[\"']: |\"run_stop\".{0,200}\"status\": \"success\""
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"

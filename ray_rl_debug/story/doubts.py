@@ -43,26 +43,32 @@ _ON_PURPOSE = re.compile(
     r"(?i:\b(?:inject(?:s|ed|ing)?|simulat(?:es?|ed|ing)|chaos|drill|self-?test|dry.?run|smoke test|fault test|mock(?:ed)?|on purpose|as it should"
     r"|as intended|as planned|deliberately)\b)"
 )
+_ROW = re.compile(r"\|(?:[^|]*\|){2,}$")
+"""Of a table, which tells of many programs or of none."""
 _ELSEWHERE = re.compile(
     r"(?i:\b(?:last (?:week|month|year|night|run)|yesterday|(?:an)?other (?:user|job|run|tenant)|fixed (?:in|by)|(?:was|is) fixed|closed as"
     r"|resolved in|archived|historical|in the past|no longer|formerly)\b)"
 )
 """Of another time, or of another run."""
 _GUEST = re.compile(
-    r"(?i:\b(?:agent|sandbox|env(?:ironment)?|simulator|sim|game|emulator|browser|chrom(?:e|ium)|tool|candidate|submission|solution|snippet|probe"
+    r"(?i:\b(?:agent|sandbox|env(?:ironment)?|simulator|sim|game|emulator|browser|chrom(?:e|ium)|firefox|stress(?:-ng)?|tool|candidate|submission|solution|snippet|probe"
     r"|exporter|monitor|sidecar|notebook|player|bot|prefetch\w*|uploader|downloader|profiler|visuali[sz]er|renderer|linter|formatter|test"
     r"|compil(?:er|ation)|ffmpeg|nvidia-smi|dcgmi|git|rsync|curl|wget|tensorboard|wandb|tmux)\b)"
 )
 """What a run starts beside itself, or for one sample."""
+_OF_KERNEL = re.compile(r"(?:Killed|reaped) process \d+ \([^)\n]{1,64}\)|[\w.:+-]{1,64}\[\d+\]:? (?:segfault at|general protection|trap )")
+"""The kernel's words on the program that it ended."""
 _ENDED = re.compile(r"\b(?:died|crash(?:ed|es)|was killed|is dead|[Ee]xit(?:ed)?\b|exit ?code)")
 
 
 def is_doubtful(event: LogEvent) -> bool:
     """Is there doubt that what the line tells ended anything of the run?"""
     text = event.text
-    if event.level == "F" or event.kind == "traceback":
+    if event.level == "F":
         return False
-    if event.is_bare or _REMARK.search(text) or _HARMED_NONE.search(text):
+    if event.is_followed or event.kind == "traceback":
+        return event.is_followed
+    if event.is_bare or _ROW.match(text) or _REMARK.search(text) or _HARMED_NONE.search(text):
         return True
     if gives_up(text):
         return False
@@ -77,5 +83,7 @@ def gives_up(text: str) -> bool:
 
 
 def _is_of_a_guest(event: LogEvent) -> bool:
+    if (named := _OF_KERNEL.search(event.text)) is not None:
+        return _GUEST.search(named[0]) is not None
     said = _ENDED.search(event.text) if event.kind == "death" and event.signature is None else None
     return said is not None and _GUEST.search(event.text, 0, said.start()) is not None

@@ -64,7 +64,7 @@ _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 def only_noted(found: Sequence[Candidate]) -> bool:
     """Were errors logged that the run is not known to have survived, with nothing in all these logs that says that anything ended?"""
     serious = [c for c in found if c.survived is None]
-    return bool(serious) and not any(tells_of_an_end(c) or _is_last(c) or _passed_before(c, found) for c in serious)
+    return bool(serious) and not any(tells_of_an_end(c) or (_is_last(c) and not c.event.is_followed) or _passed_before(c, found) for c in serious)
 
 
 def tells_of_an_end(one: Candidate) -> bool:

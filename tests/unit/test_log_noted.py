@@ -169,6 +169,52 @@ def test_who_was_ended_by_the_script_shown_or_passed_over_is_not_even_noted(tmp_
     assert told is None or (told.first, told.noted, told.then) == (None, (), ())
 
 
+@pytest.mark.parametrize(
+    ("failed", "behind"),
+    [
+        ("docker: Error response from daemon: pull rate limit.\n", "waiting 60 s\n41: pulled\n"),
+        ("ssh: connect to host n9 port 22: Connection refused\n", "n9 boots, so it takes a while\n"),
+        ("Segmentation fault (core dumped)\n", "<agent> So the pointer was null.\n"),
+    ],
+)
+def test_what_is_not_the_last_word_of_its_writer_is_noted(tmp_path: Path, failed: str, behind: str) -> None:
+    told = story(tmp_path, failed + behind)
+    assert told is None or told.first is None
+    for rest in ("", "the job is stopped\n", "Please see the manual of the cluster\n"):
+        told = story(tmp_path, failed + rest)
+        assert told is not None and told.first is not None
+
+
+@pytest.mark.parametrize("done", ["saved final model to /srv/out\n", "epoch 3/3 done\n", "[launcher] training finished\n"])
+def test_what_dies_when_all_work_is_done_is_noted(tmp_path: Path, done: str) -> None:
+    died = "terminate called without an active exception\n"
+    told = story(tmp_path, done + died)
+    assert told is None or told.first is None
+    told = story(tmp_path, died)
+    assert told is not None and told.first is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nvlink: 1 replay error on link 3 of GPU 2\n",
+        "libibverbs: Warning: no driver: libvmw.so: cannot open shared object file: No such file or directory\n",
+        "expected stderr: \"terminate called after throwing an instance of 'X'\"\n",
+        "sbatch: error: Batch job submission failed: Requested node configuration is not available\nsbatch: Submitted batch job 8124\n",
+        "the fused loss did not compile, eager is used:\n" + UNCAUGHT,
+    ],
+)
+def test_a_count_a_warning_and_what_was_mended_are_no_failures(tmp_path: Path, line: str) -> None:
+    told = story(tmp_path, line)
+    assert told is None or (told.first, told.noted, told.then) == (None, (), ())
+
+
+@pytest.mark.parametrize("line", ["{}[812]: segfault at 0 ip 00007f11 sp 00007ffc error 4 in libc.so\n", "oom_reaper: reaped process 9 ({})\n"])
+def test_the_kernel_ended_a_program_that_no_run_lives_from(tmp_path: Path, line: str) -> None:
+    guest, own = story(tmp_path, line.format("chrome")), story(tmp_path, line.format("python3"))
+    assert guest is not None and guest.first is None and own is not None and own.first is not None
+
+
 def test_that_nobody_died_is_no_death(tmp_path: Path) -> None:
     assert story(tmp_path, "no worker died in the last hour\n") is None
     assert story(tmp_path, "worker died in the last hour\n") is not None

@@ -74,6 +74,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """Of a traceback: True where a function caught it and a logger wrote it down, False where it went up to the program's own code and out."""
     is_bare: bool = False
     """It may be what somebody caught and printed: a traceback that begins in a function, the line below a server's record on a request."""
+    is_followed: bool = False
+    """It is not its writer's last word: more came that tells of no trouble, or all work was done before."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1

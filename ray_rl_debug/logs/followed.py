@@ -1,0 +1,57 @@
+"""Is an error its writer's last word? What ends a program is; behind it come more of its message, others' errors and launchers that end the rest."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from ray_rl_debug.logs.handled import was_finished
+from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.spotted import Spotted
+from ray_rl_debug.logs.window import Window
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, TELLS_OLDER, judge
+
+LINES_BEHIND = 4
+_IS_MESSAGE = re.compile(
+    r"(?i:note|hint|what\(\)|current thread|stack|pc: |@ |file |summary|#|thread|please|for more|see |if |possible|reason|solution|https?:|run |try "
+    r"|make sure|search for|refer |check |compile |root cause|caused|this |the above|to |traceback|original |exception|python |no python|future: "
+    r"|task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl|expected|received|got |usage|options|\[\d+\]:|[-*=|+>#\"'({`~^]"
+    r"|.{0,8}$)"
+)
+"""Beginnings of lines that belong to an error's message, or are advice of whoever raised it."""
+_TELLS_OF_AN_END = re.compile(
+    r"(?i:\b(?:stop|exit|end(?:s|ed)?\b|kill|terminat|abort|shut|dead|died|fail|cancel|lost|gone|down\b|error|closed|leaving|crash|unhealthy|evict"
+    r"|back-?off|interrupt|giv(?:es|ing) up|fatal|signal))"
+)
+_BY_ITSELF = re.compile(
+    r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|^terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL"
+    r"|validation errors? for"
+)
+"""Of errors that print more behind their first line, in forms of their own."""
+
+
+def is_followed(window: Window, one: Spotted) -> bool:
+    """Did the writer of an unknown error write on as if nothing had ended, or was all its work done before?"""
+    if one.head.level == "F" or TELLS_OLDER.search(one.text):
+        return False
+    if was_finished(window, one):
+        return True
+    return one.signature is None and _BY_ITSELF.search(one.text) is None and _wrote_on(window, one)
+
+
+def _wrote_on(window: Window, one: Spotted) -> bool:
+    own = one.block.message if one.block is not None else ()
+    for after in islice((h for h in window.next_of(one.head.writer, one.end) if h.text), LINES_BEHIND):
+        if _TELLS_OF_AN_END.search(after.text) or GIVES_UP.search(after.text) or after.level in ("E", "F"):
+            return False
+        if after.text not in own and _is_of_the_program(after, one):
+            return True
+    return False
+
+
+def _is_of_the_program(after: Head, one: Spotted) -> bool:
+    if after.level in ("D", "I") or (after.is_stamped and after.level is None):
+        return True
+    is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or after.text.split(" ", 1)[0] == one.text.split(" ", 1)[0]
+    is_open = one.block is None and EXCEPTION.match(one.text) is not None and ":" not in one.text  # its message may begin on the next line
+    return not is_message and not is_open and judge(after.text, after.level) is None
