@@ -29,6 +29,7 @@ from ray_rl_debug.logs.words import (
     OF_A_SAMPLE,
     SAID_OF_ANOTHER,
     Said,
+    gives_up,
     judge,
 )
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
@@ -144,7 +145,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
-        is_own_words=is_own_words(one) and GIVES_UP.search(one.text) is None,
+        is_own_words=is_own_words(one) and not gives_up(one.text),
         caught=_caught(window, one),
         is_bare=is_bare(window, one),
         is_followed=is_followed(window, one),

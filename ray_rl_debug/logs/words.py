@@ -340,6 +340,11 @@ def _tells_death(text: str) -> bool:
     return found is not None and _DENIED.search(text, 0, found.start()) is None
 
 
+def gives_up(text: str) -> bool:
+    """Does a line say that its program does not go on? *Unexpected* alone is what any error may be."""
+    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
+
+
 def is_handled(text: str) -> bool:
     """Does a line say that the program goes on in spite of its error?"""
     return goes_on(text) is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED
+from ray_rl_debug.logs.words import EXCEPTION, HANDLED, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 
 _OF_AN_END = (
@@ -75,11 +75,6 @@ def is_doubtful(event: LogEvent) -> bool:
     if EXCEPTION.match(text):
         return HANDLED.search(text) is not None
     return any(words.search(text) for words in (_ON_PURPOSE, _ELSEWHERE, _WENT_ON)) or _is_of_a_guest(event)
-
-
-def gives_up(text: str) -> bool:
-    """Beside a word of going on *unexpected* means that it does not; alone it is what any error may be."""
-    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
 
 
 def _is_of_a_guest(event: LogEvent) -> bool:

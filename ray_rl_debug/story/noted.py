@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from ray_rl_debug.logs.handled import LACKS
 from ray_rl_debug.logs.heads import read_head
-from ray_rl_debug.logs.words import EXCEPTION, SMALL_TOOL
+from ray_rl_debug.logs.words import EXCEPTION, SMALL_TOOL, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.candidates import Candidate
-from ray_rl_debug.story.doubts import gives_up, is_doubtful
+from ray_rl_debug.story.doubts import is_doubtful
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
@@ -45,7 +45,7 @@ _TRIED = re.compile(
     r"|\b[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)\b"
 )
 """In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
-_FAILED = re.compile(r"\b(?:[Ff]ail(?:ed|ure|s)?|[Ee]rror(?!\])|[Ee]xception|[Uu]nable|[Cc]ould not|[Cc]annot)\b")
+_FAILED = re.compile(r"\b(?:[Ff]ail(?:ed|ure|s)?|[Ee]rror(?!\])|[Ee]xcept(?:ion)?|[Uu]nable|[Cc]ould not|[Cc]annot|[Nn]ot found)\b")
 """In front of it and a colon."""
 _RAISES = re.compile(r"\b(?:[Ee]rror|ERROR)(?: message| from server \(\w+\)| response from daemon)?: ")
 """In front of it: the line is an error's own, which tells its reasons one after the other."""
@@ -83,8 +83,8 @@ def tells_of_an_end(one: Candidate) -> bool:
         return True
     # Between the first and the last line of a traceback stand frames and code.
     said = (event.record or "", *(event.lines[:1] if event.kind == "traceback" else event.lines))
-    if is_passed and known is not None and (around := _around_known(event, known)) is not None:
-        said = (*around, *said)  # an actor that died, as a reason, is no end of who says so
+    if is_passed and known is not None and event.kind != "traceback":
+        said = (*(_around_known(event, known) or ()), *said)  # an actor that died, as a reason, is no end of who says so
     elif event.caught is not True and not event.is_bare:
         said = (event.text, *said)  # what was caught has the words of whoever raised it, not of the program
     if any(gives_up(text) or _ENDS.search(text) for text in said):
@@ -106,6 +106,8 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
     if event.is_own_words and LACKS.search(event.text):
         return True
     if (event.is_own_words or is_record) and known is not None and _is_reason(event, known):
+        return True
+    if known is not None and known.effect == "cascade" and event.kind != "traceback" and _NAMELESS.match(event.text):
         return True
     if known is not None and known.one_try is not None and event.count == 1 and re.search(known.one_try, event.text):
         return True

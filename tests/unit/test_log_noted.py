@@ -143,6 +143,8 @@ def test_what_its_own_line_calls_survived_accuses_nobody_when_it_stands_alone(tm
         "A worker died or was killed while executing a task by an unexpected system error. The actor has been restarted (1 of 3).\n",
         "asyncio.TimeoutError: rollout 81 took > 600 s, it is cancelled and sampled again\n",
         "the old engine exited with code -11 last week\n",
+        "Error: The actor died unexpectedly before finishing this task\n",
+        "Error stopping the collector: The actor died unexpectedly before finishing this task\n",
         "[pool] worker 3 was killed, no sample was lost\n",
         "KeyError                                  Traceback (most recent call last)\nCell In[4], line 1\n----> 1 f(x)\n\nKeyError: 'x'\n",
         "ERROR 11-12 08:00:01 [serving_chat.py:201] Error in preprocessing\nValueError: This model's maximum context length is 8192 tokens.\n",
