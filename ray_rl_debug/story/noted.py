@@ -31,7 +31,7 @@ _ENDS = re.compile(
     r"|(?<!\bon )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
-    r"|, (?:stopping|stopped|quitting|leaving)\b"
+    r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
     r"|\bsetting DOWN\b|\bbeing killed\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b(?:[Cc]annot|[Uu]nable to) (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
@@ -39,6 +39,8 @@ _ENDS = re.compile(
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
 _OF_DEVICES = ("cuda", "accelerators", "nccl")
 """Layers of the catalogue."""
+_LEAVES_IT_WELL = re.compile(r"\b[Oo]ut of memory\b")
+"""Of errors of a device those that a program may catch and go on from."""
 _TRIED = re.compile(
     r"\b(?:[Ff]ailed|fails|[Ff]ailure|[Cc]ould not|[Cc]annot|[Uu]nable|[Nn]o permission|skipp\w+|tr(?:y|ied)|inject\w+"
     r"|possible|may|might|would|because|means?)\b"
@@ -100,7 +102,7 @@ def tells_of_an_end(one: Candidate) -> bool:
 
 def _is_passed(event: LogEvent, known: Signature | None) -> bool:
     """Did somebody catch, look for, or talk about what the line tells? So is it with a warning that somebody else has gone."""
-    if event.caught is True and (known is None or known.layer not in _OF_DEVICES):
+    if event.caught is True and (known is None or known.layer not in _OF_DEVICES or _LEAVES_IT_WELL.search(event.text)):
         return True
     is_record = event.level in ("W", "E") and event.kind in ("error", "known")
     if event.is_own_words and LACKS.search(event.text):
@@ -122,7 +124,7 @@ def _is_reason(event: LogEvent, known: Signature) -> bool:
     before = around[0].rpartition(". ")[2]
     is_told_first = _TRIED.search(before) is not None or (before.endswith(": ") and _FAILED.search(before) is not None)
     is_warning = event.level == "W" and len(_WORD.findall(before)) >= MIN_WORDS
-    return (is_told_first or is_warning) and _RAISES.search(before) is None
+    return is_warning or (is_told_first and _RAISES.search(before) is None)
 
 
 def _around_known(event: LogEvent, known: Signature) -> tuple[str, str] | None:

@@ -143,6 +143,8 @@ def test_what_its_own_line_calls_survived_accuses_nobody_when_it_stands_alone(tm
         "A worker died or was killed while executing a task by an unexpected system error. The actor has been restarted (1 of 3).\n",
         "asyncio.TimeoutError: rollout 81 took > 600 s, it is cancelled and sampled again\n",
         "the old engine exited with code -11 last week\n",
+        RECORD + CAUGHT.replace("KeyError: 41", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+        "2026-03-02 09:14:22,871 WARNING pool.py:88 -- Parsing failed with error: [Errno 28] No space left on device\n",
         "Error: The actor died unexpectedly before finishing this task\n",
         "Error stopping the collector: The actor died unexpectedly before finishing this task\n",
         "[pool] worker 3 was killed, no sample was lost\n",
