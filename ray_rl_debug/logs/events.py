@@ -127,6 +127,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         lines = tuple(after[:2])
     if about is not None and about.node is None and about.ip is None and one.writer.pid is None and one.writer.rank is None:
         about = msgspec.structs.replace(about, node=one.writer.node)
+    passed = handled(window, one)
     return LogEvent(
         kind=one.kind,
         text=redact(one.text),
@@ -147,9 +148,9 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
         is_own_words=is_own_words(one) and not gives_up(one.text),
         caught=_caught(window, one),
-        is_bare=is_bare(window, one),
-        is_followed=is_followed(window, one),
-        handled=handled(window, one),
+        is_bare=passed is None and is_bare(window, one),
+        is_followed=passed is None and is_followed(window, one),
+        handled=passed,
     )
 
 

@@ -35,9 +35,8 @@ def is_followed(window: Window, one: Spotted) -> bool:
     """Did the writer of an unknown error write on as if nothing had ended, or was all its work done before?"""
     if one.head.level == "F" or TELLS_OLDER.search(one.text):
         return False
-    if was_finished(window, one):
-        return True
-    return one.signature is None and _BY_ITSELF.search(one.text) is None and _wrote_on(window, one)
+    may_be = one.signature is None and _BY_ITSELF.search(one.text) is None
+    return (may_be and _wrote_on(window, one)) or was_finished(window, one)
 
 
 def _wrote_on(window: Window, one: Spotted) -> bool:

@@ -69,6 +69,8 @@ _LOADED = re.compile(r"\b(?:[Ll]oaded|[Rr]esumed|[Rr]estored) (?:\w+ ){0,3}\S*/\
 LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Import|ModuleNotFound)Error|cannot open shared object")
 _ANNOUNCED = re.compile(r"\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b")
 """Of a program that is about to end, and says that errors will come of it."""
+_ALL_DONE = "All done"
+"""Counts at the beginning of a line only."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
 _LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
 """Something was not there: programs look for what they can do without."""
@@ -333,10 +335,9 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
 
 def was_finished(window: Window, one: Spotted) -> bool:
     """Does a line shortly before say that the work is done?"""
-    before = (
-        window.head(line.decode("utf-8", "replace")).text
-        for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
-    )
+    rows = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
+    told = (row for row in (raw.decode("utf-8", "replace") for raw in rows) if _ALL_DONE in row or FINISHED.search(row) or _ANNOUNCED.search(row))
+    before = (window.head(row).text for row in told)  # reading a line takes long
     return any((FINISHED.search(text) or _ANNOUNCED.search(text)) and judge(text, None) is None for text in before)
 
 
