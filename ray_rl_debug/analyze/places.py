@@ -69,6 +69,8 @@ INTERPRETER = "the interpreter's lock (GIL)"
 """Operation of a thread that wants it, where nobody measured for how long."""
 OF_KERNEL = {NEWS: "news of the files that it watches", NO_NEWS: "news of files that are no longer there", TIMER: "its timer"}
 """Operations of threads that wait for what the kernel tells."""
+SYSTEM_V = "a semaphore of System V"
+"""Operation of a thread that waits at one."""
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
@@ -85,7 +87,7 @@ _CALL_KIND = {
     "open": Kind.FILE, "fsync": Kind.FILE, "flock": Kind.FLOCK, "fcntl": Kind.FLOCK, "recv": Kind.SOCKET, "send": Kind.SOCKET,
     "connect": Kind.SOCKET, "accept": Kind.SOCKET, "wait": Kind.CHILD, "sleep": Kind.SLEEP, "futex": Kind.LOCK, "read": Kind.FILE,
     "write": Kind.FILE, "pread": Kind.FILE, "pwrite": Kind.FILE, "poll": Kind.CHANNEL,
-    "message": Kind.CHANNEL,
+    "message": Kind.CHANNEL, "semaphore": Kind.CHANNEL,
 }  # fmt: skip
 
 
@@ -197,6 +199,7 @@ def _place(
         else:
             op = names[own]
             kind = _CALL_KIND.get(call or "", Kind.CODE)
+            op = SYSTEM_V if call == "semaphore" else op
             if ran and kind is Kind.LOCK and own == 0 and "sleep" in (frames[0].calls or ()):
                 kind, was_left = Kind.SLEEP, True
             elif sample is not None and sample.active and kind is Kind.LOCK:

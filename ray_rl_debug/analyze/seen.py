@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.kernel_calls import at_mount, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import INTERPRETER, OF_KERNEL, RETRIED, Place
+from ray_rl_debug.analyze.places import INTERPRETER, OF_KERNEL, RETRIED, SYSTEM_V, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor
@@ -226,7 +226,7 @@ _WORDS = {
 }
 
 
-_NAMED = frozenset({INTERPRETER, *OF_KERNEL.values()})
+_NAMED = frozenset({INTERPRETER, SYSTEM_V, *OF_KERNEL.values()})
 
 
 def describe_place(place: Place) -> str:

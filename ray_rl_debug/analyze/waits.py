@@ -29,6 +29,7 @@ from ray_rl_debug.analyze.waits_rpc import rpc_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_stores import store_edges
 from ray_rl_debug.analyze.waits_system import system_edges
+from ray_rl_debug.analyze.waits_system_v import system_v_edges
 from ray_rl_debug.analyze.waits_unseen import programs_edges, sibling_edges, unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
 
@@ -69,6 +70,7 @@ def find_waits(view: View) -> Waits:
     edges += sibling_edges(view, edges)
     edges += programs_edges(view, edges)
     edges += call_edges(view, edges)
+    edges += system_v_edges(view, edges)
     edges += lane_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += look_edges(view, edges)

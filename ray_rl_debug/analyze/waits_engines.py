@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.connections import RAY_PROCESSES
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.engines import Engine, rests
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
@@ -30,8 +31,14 @@ def engine_edges(view: View) -> Iterator[Edge]:
     for one in (o for o in view.at(Kind.CHANNEL) if not o.is_stopped):
         found = list(_weight_edges(view, one)) if one.identity.part is None and one.phase == "weight_sync" else []
         yield from found
-        if not found and (one.identity.part is None or one.identity.part.part == "server"):
+        if not found and not _is_at_kernel(one) and (one.identity.part is None or one.identity.part.part == "server"):
             yield from _child_edges(view, one)
+
+
+def _is_at_kernel(one: Seen) -> bool:
+    """Does it wait at a message queue or semaphore of the kernel's? Who uses that is told elsewhere, and an engine has none."""
+    thread = one.followed or one.telling
+    return thread is not None and kernel_call(thread.kernel) in ("message", "semaphore")
 
 
 def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:

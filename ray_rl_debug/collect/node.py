@@ -40,9 +40,10 @@ from ray_rl_debug.collect.rollout_store import read_runners
 from ray_rl_debug.collect.semaphores import read_semaphores
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
+from ray_rl_debug.collect.system_v import read_system_v
 from ray_rl_debug.collect.torch_groups import read_all_torch_groups
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, Runner, SharedSemaphore, TorchGroups
+from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, Runner, SharedSemaphore, SystemV, TorchGroups
 from ray_rl_debug.privacy.redact import made_safe
 
 DUMP_DEADLINE_S = 4.0
@@ -67,6 +68,7 @@ NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
 NO_GROUPS: dict[int, TorchGroups] = {}
 NO_SEMAPHORES: tuple[SharedSemaphore, ...] = ()
+NO_SYSTEM_V: tuple[SystemV, ...] = ()
 NO_RUNNERS: tuple[Runner, ...] = ()
 
 
@@ -162,6 +164,7 @@ def collect_node(
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
         awaited_files=guard.call("awaited files", partial(read_awaited_files, processes, stacks.frames, stacks.stacks, proc=proc), ()),
         semaphores=semaphores,
+        system_v=guard.call("System V", partial(read_system_v, processes, proc=proc), NO_SYSTEM_V),
         runners=runners,
         gpus=gpus,
         flight_records=counters.records,

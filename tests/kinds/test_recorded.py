@@ -48,10 +48,7 @@ MISSED = {
     "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
-    "semaphores_of_system-hang": "unknown, all are named as possible: who has taken a semaphore of System V is not recorded",
-    "semaphores_of_system-healthy": "the same: unknown",
     "turns_over_socket-hang": "slow: both ends of a websocket wait, and their heartbeats look as if something went on",
-    "messages_by_type-hang": "unknown, named as possible: it waits at a message queue of System V, and who should send there is not recorded",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
 BYSTANDER_FIRST = {

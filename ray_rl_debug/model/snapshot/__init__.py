@@ -52,6 +52,7 @@ from ray_rl_debug.model.snapshot.ray_tables import (
 )
 from ray_rl_debug.model.snapshot.remark import Remark
 from ray_rl_debug.model.snapshot.rollout_store import Runner
+from ray_rl_debug.model.snapshot.system_v import SystemV
 
 __all__ = [
     "MAX_SOCKETS",
@@ -105,6 +106,7 @@ __all__ = [
     "SharedSemaphore",
     "Snapshot",
     "Socket",
+    "SystemV",
     "TaskHistory",
     "Thread",
     "ThreadSample",

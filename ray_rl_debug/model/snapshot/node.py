@@ -9,6 +9,7 @@ from ray_rl_debug.model.snapshot.from_memory import SharedSemaphore
 from ray_rl_debug.model.snapshot.process import EndedProcess, FileLock, Frame, LogLine, Process
 from ray_rl_debug.model.snapshot.remark import Remark
 from ray_rl_debug.model.snapshot.rollout_store import Runner
+from ray_rl_debug.model.snapshot.system_v import SystemV
 
 
 class Doors(Fact, frozen=True, kw_only=True):
@@ -74,6 +75,7 @@ class Node(Fact, frozen=True, kw_only=True):
     locks: tuple[FileLock, ...] = ()
     awaited_files: tuple[AwaitedFile, ...] = ()
     semaphores: tuple[SharedSemaphore, ...] = ()
+    system_v: tuple[SystemV, ...] = ()
     runners: tuple[Runner, ...] = ()
     """Rows of a store of rollouts that a process of this node serves; the runners may be elsewhere."""
     gpus: tuple[Gpu, ...] | None = None
