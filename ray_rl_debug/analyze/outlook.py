@@ -332,6 +332,7 @@ TABLE: tuple[Row, ...] = (
     Row("a thread on the way to an answer", Outlook.WAKES, outlook_asked.handler_pauses, needs=Needs.ASKED),
     Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),
     Row("a thread that may end its wait pauses", Outlook.WAKES, _helper_pauses),
+    Row("the thread that feeds its pool pauses", Outlook.WAKES, outlook_naps.feeder_pauses),
     Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on),
     Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
     Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),

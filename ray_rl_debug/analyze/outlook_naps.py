@@ -11,12 +11,21 @@ from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
 from ray_rl_debug.analyze.pauses import has_loop, is_asleep, may_wake_soon, wakes_in_time, wakes_often
+from ray_rl_debug.analyze.pools import feeder_at_work
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_children import has_orphans
+from ray_rl_debug.analyze.waits_children import has_orphans, pool_rests
 from ray_rl_debug.analyze.waits_looks import AT_ADDRESS
 from ray_rl_debug.analyze.waits_system import waiting_thread
+
+
+def feeder_pauses(f: Facts) -> str | None:
+    """Does it wait for a pool that has nothing to do, while its own thread that hands out the work only pauses in the program?"""
+    feeder = feeder_at_work(f.one) if f.one.kind is Kind.MP_QUEUE else None
+    if feeder is None or feeder.place.kind is not Kind.SLEEP or (feeder.kernel is not None and not may_wake_soon(feeder.kernel)):
+        return None
+    return f"the thread of its pool that hands out work {describe_place(feeder.place)}" if pool_rests(f.view, f.one) else None
 
 
 def lives(f: Facts) -> bool:

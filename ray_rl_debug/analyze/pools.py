@@ -31,15 +31,21 @@ def lacks_taker(one: Seen) -> bool:
     return bool(one.process.threads) and _keeps(one, "_handle_workers") and not _keeps(one, "_handle_results")
 
 
+def feeder_at_work(one: Seen) -> SeenThread | None:
+    """The thread that hands out the tasks of a pool, where it is inside of the program for the next one: then no task is lost, it was not made."""
+    return next((t for t in one.threads if t.place.path and any(_is_in(f, "_handle_tasks") for f in t.frames)), None)
+
+
 def held_feeder(one: Seen) -> SeenThread | None:
-    """The thread that hands out the tasks of a pool, where it waits inside of the program for the next one: then no task is lost, it was not made."""
-    return next((t for t in one.threads if t.place.path and t.place.kind in THREAD_WAITS and any(_is_in(f, "_handle_tasks") for f in t.frames)), None)
+    """That thread, where it waits for another thread of its process."""
+    feeder = feeder_at_work(one)
+    return feeder if feeder is not None and feeder.place.kind in THREAD_WAITS else None
 
 
 def fetching_feeder(one: Seen) -> SeenThread | None:
     """That thread, where what it is to hand out next has to come from another process, a file or a connection."""
-    own = (t for t in one.threads if t.place.path and any(_is_in(f, "_handle_tasks") for f in t.frames))
-    return next((t for t in own if t.place.kind in _FETCHES), None)
+    feeder = feeder_at_work(one)
+    return feeder if feeder is not None and feeder.place.kind in _FETCHES else None
 
 
 _FETCHES = frozenset({Kind.FILE, Kind.FLOCK, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL, Kind.MP_QUEUE})

@@ -92,27 +92,29 @@ def _verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap],
 
 def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
     """Will everybody wake by itself for whom the others wait; or, where nobody is waited for, everybody who is suspected?"""
-    if scene.graph.roots:
-        return all(r.hope is Outlook.WAKES or _is_left(scene, r) for r in scene.graph.roots)
+    if roots := _that_matter(scene):
+        return all(r.hope is Outlook.WAKES or _is_left(scene, r) for r in roots)
     keys = [scene.view.by_node_pid.get((w.node, w.pid)) for f in findings for w in f.who if w.node is not None and w.pid is not None]
     return bool(keys) and all(key is not None and scene.graph.hope(key) is Outlook.WAKES for key in keys)
 
 
-def _is_left(scene: Scene, root: Root) -> bool:
-    """Will everybody who waits for it go on by itself, whatever becomes of it, or is in nobody's way?
-
-    Of idle workers that take from one queue in turns one holds its lock, and the others wait for that one.
-    """
+def _that_matter(scene: Scene) -> list[Root]:
+    """All roots but idle workers: of those that take from one queue in turns one holds its lock, and the others wait for that one."""
     seen = scene.view.seen
-    if root.waiters and not _has_victims(scene, root) and all(n in seen and seen[n].is_idle and not seen[n].is_stopped for n in root.nodes):
-        return True
+    rest = (bool(r.waiters) and all(n in seen and seen[n].is_idle and not seen[n].is_stopped for n in r.nodes) for r in scene.graph.roots)
+    return [r for r, rests in zip(scene.graph.roots, rest, strict=True) if not rests or _has_victims(scene, r)]
+
+
+def _is_left(scene: Scene, root: Root) -> bool:
+    """Will everybody who waits for it go on by itself, whatever becomes of it, or is in nobody's way?"""
+    seen = scene.view.seen
     rests = (w in seen and _is_in_nobodys_way(scene, seen[w]) for w in root.waiters)
     return bool(root.waiters) and all(rest or scene.graph.hope(w) >= Outlook.WAKES for w, rest in zip(root.waiters, rests, strict=True))
 
 
 def _why_pauses(scene: Scene, finding: Finding) -> str:
-    if scene.graph.roots:
-        root = scene.graph.roots[0]
+    if roots := _that_matter(scene):
+        root = roots[0]
         node = root.nodes[0] if root.hope is Outlook.WAKES else root.waiters[0]
         return f"{scene.who(node).label} may go on by itself ({scene.graph.solution.activities[node].reason})"
     key = next(key for w in finding.who if (key := scene.view.by_node_pid.get((w.node or "", w.pid or 0))) is not None)

@@ -28,7 +28,7 @@ from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.pauses import has_loop
-from ray_rl_debug.analyze.pools import ends_in_vain, held_feeder, lacks_taker
+from ray_rl_debug.analyze.pools import ends_in_vain, feeder_at_work, held_feeder, lacks_taker
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -283,7 +283,7 @@ def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Se
         said = "; its workers end before they have delivered anything, and the pool makes others in their places"
     elif lost and lacks_taker(one):
         said = "; the thread of its pool that takes results has ended, so that none arrives: most likely it could not unpickle an error"
-    elif lost and (feeder := held_feeder(one)) is not None:
+    elif lost and (feeder := feeder_at_work(one)) is not None:
         said = f"; all its worker processes wait for work, and the thread of its pool that hands it out {describe_place(feeder.place)}"
     elif lost:
         said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"

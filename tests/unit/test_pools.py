@@ -106,3 +106,18 @@ def test_a_pool_whose_next_task_is_not_made_has_lost_none(feeder: str, sure: Cer
     (finding,) = diagnose(snapshot(stacks.node([main, *workers]))).findings
     assert (finding.cause, [w.pid for w in finding.who], finding.certainty) == (Cause.LOCK_DEADLOCK, [PARENT], sure)
     assert ("that hands it out" in finding.summary) is (sure is Certainty.LIKELY)
+
+
+@pytest.mark.parametrize(("wakes_in_s", "state"), [(20.0, State.SLOW), (90_000.0, State.UNKNOWN)], ids=["soon", "not today"])
+def test_a_pool_whose_next_task_comes_after_a_pause_is_slow(wakes_in_s: float, state: State) -> None:
+    stacks = Stacks()
+    hands_out = "prompts@app/train.py:39 Pool._handle_tasks@multiprocessing/pool.py:535 Thread.run@threading.py:982"
+    gets = "Condition.wait@threading.py:327 IMapIterator.next@multiprocessing/pool.py:861 main@app/train.py:47"
+    main = process(stacks, PARENT, "python train.py", gets, kind="named", wchan="futex_do_wait", extra_threads=[("tasks", hands_out)])
+    first, feeder = main.threads
+    asleep = msgspec.structs.replace(feeder, wchan="hrtimer_nanosleep", call="clock_nanosleep", wakes_in_s=wakes_in_s)
+    workers = [child(stacks, pid, f"{OF_POOL} {SPAWN}") for pid in (FIRST, SECOND)]
+    report = diagnose(snapshot(stacks.node([msgspec.structs.replace(main, threads=(first, asleep)), *workers])))
+    assert report.verdict.state is state
+    assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
+    assert "the task is lost" not in report.verdict.summary
