@@ -121,7 +121,13 @@ def _is_at_semaphore(one: Seen) -> bool:
 
 
 def _takes_semaphore(frames: tuple[Frame, ...]) -> bool:
-    return bool(frames) and frames[0].file.endswith("multiprocessing/synchronize.py")
+    if not frames:
+        return False
+    return frames[0].file.endswith("multiprocessing/synchronize.py") or bool(_OF_C & set(frames[0].calls or ()))
+
+
+_OF_C = frozenset({"sem_wait", "sem_timedwait", "sem_clockwait"})
+"""Functions of the C library, as programs call them that share a semaphore with others by its name."""
 
 
 def _ended_fellows(view: View, one: Seen) -> list[Seen]:

@@ -245,3 +245,16 @@ def test_a_semaphore_of_which_nothing_was_read_leads_to_who_else_uses_it(maximum
     edges = list(semaphore_edges(view_of(stacks, *processes, semaphores=(unread,))))
     assert told(edges) == found
     assert maximum is not None or [e.certainty for e in edges] == [Certainty.POSSIBLE]
+
+
+def test_who_waits_in_c_for_a_semaphore_that_was_not_read_is_not_accused() -> None:
+    """A program that shares one by its name calls the function of the C library: no lock of Python, and its holder is another process."""
+    stacks = Stacks()
+    waiter = replace(process(stacks, FIRST, "python sim.py", "work@app/sim.py:33 <module>@app/sim.py:50", kind="child", ppid=PARENT), files=())
+    parent = process(stacks, PARENT, "python run.py", "Popen.wait@subprocess.py:1264 main@app/sim.py:44", kind="named", wchan="do_wait")
+    at_lock = replace(waiter, threads=(Thread(tid=FIRST, comm="python", state="S", cpu_s=0.0, wchan="futex_do_wait", call="futex"),))
+    node = stacks.node([replace(parent, files=()), at_lock])
+    for calls, sure in ((("sem_wait",), []), (("acquire",), [Certainty.LIKELY])):
+        frames = tuple(replace(f, calls=calls) if f.function == "work" else f for f in node.frames)
+        report = diagnose(snapshot(replace(node, frames=frames)))
+        assert [f.certainty for f in report.findings if f.certainty is not Certainty.POSSIBLE] == sure, calls
