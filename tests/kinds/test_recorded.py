@@ -45,6 +45,7 @@ MISSED = {
     "kernels_of_device-hang": "a thread has dropped what the main thread waits for in C: possible, as a heartbeat beside it sleeps and might do it",
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
+    "versions_long_polled-hang": "unknown, named as possible: an engine's questions are answered with nothing, each within a second",
     "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",

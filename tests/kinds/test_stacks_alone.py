@@ -40,6 +40,7 @@ CANNOT_TELL = {
     "reports_of_workers-hang": "a coroutine of an actor waits for the report of one more worker: no stack shows it",
     "sentinels_of_loaders-hang": "a call that has failed, and actors that are idle: no stack is left of it",
     "calls_of_torch-hang": "a call by RPC to a member that its stack does not name: told as a wait for a message",
+    "lists_of_manager-hang": "a list that is looked at again and again: no stack shows who should add to it",
     "waves_of_cores-hang": "pipes of multiprocessing, and a rank that stands at one: no stack shows who holds the other end",
     "makers_of_driver-hang": "an actor that has died and an idle loop: no stack is left of what it waits for",
 }

@@ -366,6 +366,11 @@ waves_of_cores | ring over a connection | main core0 core1 | lock-deadlock block
 semaphores_of_system | semaphores across processes | worker0 worker1 worker2 worker3 | lock-deadlock producer-died blocked-io | main
 stopped_after_enough | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
 turns_over_socket | ring over a connection | environment agent | blocked-io lock-deadlock asyncio-stuck | main
+lists_of_manager | polls for what nobody makes | rollout1 | blocked-io lock-deadlock straggler | main
+versions_long_polled | polls for what nobody makes | main engine | lock-deadlock producer-died blocked-io weight-sync-mismatch |
+lock_around_generator | pool inside pool | main | lock-deadlock |
+permits_by_name | semaphores across processes | worker1 | blocked-io | main
+weights_by_store | mixed | engine rank0 rank1 | lock-deadlock collective-mismatch blocked-io straggler weight-sync-mismatch |
 """
 
 
