@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import fnmatch
 import gzip
 import json
@@ -74,7 +75,18 @@ def running(program: Program, healthy: bool) -> Iterator[Path]:
         end(child.pid)
         child.wait(10)
         end_session(child.pid)
+        remove_system_v(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_system_v(folder: Path) -> None:
+    """Queues and semaphores of System V, which outlive whoever made them; a program tells their numbers with a mark."""
+    libc = ctypes.CDLL(None)
+    for mark in marked(folder).values():
+        if "semaphore" in mark:
+            libc.semctl(mark["semaphore"], 0, 0)
+        if "queue" in mark:
+            libc.msgctl(mark["queue"], 0, None)
 
 
 def end_session(leader: int) -> None:

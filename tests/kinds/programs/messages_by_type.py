@@ -55,7 +55,7 @@ def main() -> None:
     rollouts = subprocess.Popen([sys.executable, __file__, "rollout"], **pipes)
     subprocess.Popen([sys.executable, __file__, "judge", str(queue)])
     for step in range(1, 10**6):
-        kit.mark("main")
+        kit.mark("main", queue=queue)
         rollouts.stdin.write("1\n")
         rollouts.stdin.flush()
         rollouts.stdout.readline()

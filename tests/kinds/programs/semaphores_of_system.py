@@ -47,6 +47,7 @@ def start(which: int, semaphore: int, first: int) -> subprocess.Popen[bytes]:
 def main() -> None:
     kit.begin()
     semaphore = LIBC.semget(PRIVATE, 1, CREATE)
+    kit.mark("main", semaphore=semaphore)
     LIBC.semctl(semaphore, 0, SET_VALUE, 2)
     children = [start(which, semaphore, 1) for which in range(4)]
     while True:
