@@ -49,7 +49,6 @@ MISSED = {
     "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
-    "turns_over_socket-hang": "slow: both ends of a websocket wait, and their heartbeats look as if something went on",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
 BYSTANDER_FIRST = {

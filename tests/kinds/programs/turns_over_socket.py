@@ -15,18 +15,26 @@ import kit
 from aiohttp import web
 
 
+async def read(socket: web.WebSocketResponse, actions: asyncio.Queue[str]) -> None:
+    async for message in socket:  # heartbeats are answered here
+        actions.put_nowait(message.data)
+
+
 async def environment(request: web.Request) -> web.WebSocketResponse:
     socket = web.WebSocketResponse(heartbeat=0.5)
     await socket.prepare(request)
-    while True:
-        number = int(await socket.receive_str())
+    actions: asyncio.Queue[str] = asyncio.Queue()
+    reading = asyncio.create_task(read(socket, actions))
+    while not reading.done():
+        number = int(await actions.get())
         await asyncio.sleep(kit.pause() * 0.2)
         if kit.is_late(number):
             await asyncio.sleep(kit.LONG_S)
         if kit.differs(number):
             kit.mark("environment")
-            await socket.receive_str()
+            await actions.get()
         await socket.send_str("observation")
+    return socket
 
 
 async def serve() -> None:
