@@ -11,6 +11,7 @@ import msgspec
 
 from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.collect.cgroups import read_cgroup
+from ray_rl_debug.collect.descriptors import Held, look_at_full, read_descriptors
 from ray_rl_debug.collect.discover import FoundProcess
 from ray_rl_debug.collect.environ import read_environment_now
 from ray_rl_debug.collect.files import FileReader
@@ -61,6 +62,8 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     holder: int | None
     """What holds it, if it is stopped, as `holder_of` tells."""
+    full: Held | None = None
+    """All its descriptors, if it had none left."""
 
 
 def look(found: FoundProcess, proc: Path = PROC) -> Before:
@@ -78,6 +81,7 @@ def look(found: FoundProcess, proc: Path = PROC) -> Before:
         was_dead=stat.state in "ZX",
         holder=holder_of(found.pid, stat.state, proc),
         exit_code=_exit_code(found.pid, stat, proc),
+        full=look_at_full(found.pid, proc),
     )
 
 
@@ -104,7 +108,7 @@ class Reader:
         self._boot_time_s = _boot_time(proc)
 
     def read(self, one: Before, *, quick: bool = False) -> Process | None:
-        """All facts of a process; None when it is gone. `quick` leaves out sockets, files and the environment of now."""
+        """All facts of a process; None when it is gone. `quick` leaves out sockets, files, descriptors and the environment of now."""
         pid, proc, call = one.found.pid, self._proc, self._guard.call
         stat = self._stops.read(pid, one.holder if has_stood(one, proc) else None)
         at = time.monotonic()
@@ -126,6 +130,7 @@ class Reader:
             env_now=allowed_environment(now) if now is not None else None,
             sockets=call("sockets", lambda: self._sockets.read(pid), None, pid=pid),
             files=call("open files", lambda: within(SLOW_S, lambda: self._files.read(pid)), None, pid=pid) if deep else None,
+            descriptors=call("descriptors", lambda: within(SLOW_S, lambda: read_descriptors(pid, one.full, self._sockets, proc)), None, pid=pid),
         )
 
     def ended(self, one: Before) -> EndedProcess:

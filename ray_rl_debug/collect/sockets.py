@@ -6,6 +6,7 @@ import ipaddress
 import os
 import struct
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,8 @@ _STATES = {
     1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT", 7: "CLOSE", 8: "CLOSE_WAIT",
     9: "LAST_ACK", 10: "LISTEN", 11: "CLOSING", 12: "NEW_SYN_RECV",
 }  # fmt: skip
+HALF_CLOSED = "CLOSE_WAIT"
+"""The other end has gone, and ours was not closed."""
 UNCONNECTED = "UNCONNECTED"
 """A UDP socket to which anybody may send."""
 
@@ -34,8 +37,21 @@ class SocketReader:
         held = _held(pid, self._proc)
         if held is None:
             return None
-        if not held:
-            return ()
+        table = self._table(pid) if held else {}
+        if table is None:
+            return None
+        rows = [(fd, row) for fd, inode in held if (row := table.get(inode)) is not None]
+        if len(rows) > MAX_SOCKETS:  # a connection whose other end has gone tells least
+            rows = sorted(sorted(rows, key=lambda pair: pair[1].state == HALF_CLOSED)[:MAX_SOCKETS], key=lambda pair: pair[0])
+        return tuple(msgspec.structs.replace(row, fd=fd) for fd, row in rows)
+
+    def states(self, pid: int, inodes: Iterable[int]) -> Counter[str] | None:
+        """How many of these sockets of `pid` are in which state; None when the table may not be read."""
+        table = self._table(pid)
+        return Counter(table[inode].state for inode in inodes if inode in table) if table is not None else None
+
+    def _table(self, pid: int) -> dict[int, Socket] | None:
+        """All sockets of its network namespace by inode."""
         try:
             namespace = os.readlink(self._proc / str(pid) / "ns" / "net")
         except OSError:
@@ -44,13 +60,7 @@ class SocketReader:
             table = _tables(self._proc / str(pid) / "net")
             # the kernel answers sock_diag for the namespace of the caller alone
             self._tables[namespace] = _more(table) if namespace == self._own_namespace() else table
-        table = self._tables[namespace]
-        found = []
-        for fd, inode in held[:MAX_SOCKETS]:
-            row = table.get(inode)
-            if row is not None:
-                found.append(msgspec.structs.replace(row, fd=fd))
-        return tuple(found)
+        return self._tables[namespace]
 
     def _own_namespace(self) -> str | None:
         try:

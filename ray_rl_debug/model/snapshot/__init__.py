@@ -9,6 +9,7 @@ All times ending in ``_s`` are seconds. ``at_s`` counts from the start of the no
 from __future__ import annotations
 
 from ray_rl_debug.model.snapshot.awaited_file import AwaitedFile
+from ray_rl_debug.model.snapshot.descriptors import Descriptors
 from ray_rl_debug.model.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
 from ray_rl_debug.model.snapshot.engine import EngineState
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
@@ -64,6 +65,7 @@ __all__ = [
     "AwaitedFile",
     "CollectiveEntry",
     "CoreWorker",
+    "Descriptors",
     "Doors",
     "EndedProcess",
     "EngineState",

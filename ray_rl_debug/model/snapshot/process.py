@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.model.snapshot.descriptors import Descriptors
 from ray_rl_debug.model.snapshot.engine import EngineState
 from ray_rl_debug.model.snapshot.fact import Fact
 from ray_rl_debug.model.snapshot.from_memory import TorchGroups
@@ -115,7 +116,7 @@ class Thread(Fact, frozen=True, kw_only=True):
 
 
 MAX_SOCKETS = 512
-"""Kept per process; a server with more is told by its first ones."""
+"""Kept per process; a server with more is told by its first ones, of those in ``CLOSE_WAIT`` last."""
 
 
 class Socket(Fact, frozen=True, kw_only=True):
@@ -316,6 +317,7 @@ class Process(Fact, frozen=True, kw_only=True):
     """Of threads that ran at one place, in a process that uses an accelerator: whether they work or wait for it. Empty also where nobody asked."""
     sockets: tuple[Socket, ...] | None = None
     files: tuple[OpenFile, ...] | None = None
+    descriptors: Descriptors | None = None
     object_refs: tuple[ObjectRefWait, ...] = ()
     object_refs_before: tuple[ObjectRefWait, ...] = ()
     """What it waited for at an earlier sample, where that was something else: it got what it asked for."""
