@@ -311,6 +311,7 @@ TABLE: tuple[Row, ...] = (
     Row("ended with an error", Outlook.STANDS, _failed),
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again, needs=Needs.WAITS),
+    Row("no descriptor for those in its queue", Outlook.STANDS, outlook_asked.lacks_descriptors, needs=Needs.ASKED),
     Row("moves", Outlook.MOVES, _moves),
     Row("the call that would end it stands behind it", Outlook.STANDS, _ended_behind),
     Row("looks at its own variables", Outlook.STANDS, _looks_at_variables),

@@ -6,6 +6,7 @@ Each takes the facts of one activity and tells why its row applies, in words for
 from __future__ import annotations
 
 from ray_rl_debug.analyze.await_chains import is_own, serves_by_name
+from ray_rl_debug.analyze.descriptors_left import is_full_for_good, kept_out
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import (
     does_not_accept,
@@ -37,6 +38,7 @@ from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.snapshot import Thread
 
 _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})
+_ITS_END = frozenset({Why.CHILD, Why.AWAITED_CHILD})
 _TAKERS = frozenset({Why.SEMAPHORE, Why.GIVERS})
 
 
@@ -136,6 +138,14 @@ def leaves_clients(f: Facts) -> str | None:
     if not queued or not does_not_accept(f.one):
         return None
     return "clients wait in its queue, and its one thread comes back to its pause without accepting them"
+
+
+def lacks_descriptors(f: Facts) -> str | None:
+    """It may run and try again as often as it likes: it has room for nobody, and nothing is seen that would make room."""
+    if f.asked_for.isdisjoint(_ANSWERS) or not f.asked_for <= _ANSWERS | _ITS_END or not kept_out(f.one) or not is_full_for_good(f.one):
+        return None
+    frozen = any(f.view.seen[e.source].motion is Motion.FROZEN for e in f.asked if e.source in f.view.seen)
+    return "clients wait in its queue, and it has no descriptor for them and closes none" if frozen else None
 
 
 def works_below(f: Facts) -> str | None:
