@@ -52,6 +52,7 @@ def _wrote_on(window: Window, one: Spotted) -> bool:
 def _is_of_the_program(after: Head, one: Spotted) -> bool:
     if after.level in ("D", "I") or (after.is_stamped and after.level is None):
         return True
-    is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or after.text.split(" ", 1)[0] == one.text.split(" ", 1)[0]
+    name = one.text.split(" ", 1)[0]
+    is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or (name.endswith(":") and after.text.startswith(name))
     is_open = one.block is None and EXCEPTION.match(one.text) is not None and ":" not in one.text  # its message may begin on the next line
     return not is_message and not is_open and judge(after.text, after.level) is None

@@ -33,9 +33,11 @@ _WENT_ON = re.compile(
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``."""
 _REMARK = re.compile(
-    r"\((?:(?:was |were |is |this is |it is )?(?:ignored|expected|harmless|handled|caught|skipped|known|optional|recovered|not (?:fatal|needed))\b"
+    r"\((?:(?:was |were |is |this is |it is )?(?:ignored|expected(?= ?[),;:])|harmless|handled|caught|skipped|known|optional|recovered"
+    r"|not (?:fatal|needed))\b"
     r"|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
-    r"|[^()]{0,40}\b(?:[Rr]etry|[Aa]ttempt|[Tt]ry) #?\d|[^()]{0,40}\bsleeping (?:for )?\d|[^()]{0,60}\b(?:as it should|on purpose|will be retried))"
+    r"|[^()]{0,40}\b(?:[Rr]etry|[Aa]ttempt|[Tt]ry) #?\d|[^()]{0,40}\bsleeping (?:for )?\d"
+    r"|[^()]{0,60}\b(?:as it should|on purpose|will be retried|(?:stopped|ended|killed) by (?:you|us|hand|request)))"
 )
 """What the program adds to an error, behind it and in brackets."""
 _HARMED_NONE = re.compile(r"\bno (?:process|worker|rank|actor|job|step|sample)s? (?:was|were|is|has been) (?:killed|lost|harmed|affected|hurt)\b")
@@ -73,7 +75,7 @@ def is_doubtful(event: LogEvent) -> bool:
     if gives_up(text):
         return False
     if EXCEPTION.match(text):
-        return HANDLED.search(text) is not None
+        return any(found[0] != "expected" for found in HANDLED.finditer(text))  # ``(expected 3, got 2)``
     return any(words.search(text) for words in (_ON_PURPOSE, _ELSEWHERE, _WENT_ON)) or _is_of_a_guest(event)
 
 

@@ -55,6 +55,8 @@ _SAYS_WHAT_IT_TRIED = re.compile(
     r"(?:\[[\w .:-]{1,40}\] )?(?:(?:[Ff]ailed|[Uu]nable) to|[Cc]ould not|[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)) (?:\S+ ){1,12}?\S*: \S"
 )
 """How a program begins that tells of an error which it caught: what it tried, then why it failed."""
+_OF_KUBERNETES = re.compile(r"(?:\S+ +)?Warning {2,}")
+"""A sort of its events, no level of a record."""
 _WORD = re.compile(r"\b[A-Za-z]{2,}\b")
 MIN_WORDS = 2
 """In front of a known error in a warning: a sentence that only mentions it."""
@@ -119,7 +121,7 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
 def _is_reason(event: LogEvent, known: Signature) -> bool:
     """Does a sentence name a known error as the reason of something that it tells first?"""
     around = _around_known(event, known)
-    if around is None:
+    if around is None or _OF_KUBERNETES.match(event.text):
         return False
     before = around[0].rpartition(". ")[2]
     is_told_first = _TRIED.search(before) is not None or (before.endswith(": ") and _FAILED.search(before) is not None)

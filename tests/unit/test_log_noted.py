@@ -143,6 +143,7 @@ def test_what_its_own_line_calls_survived_accuses_nobody_when_it_stands_alone(tm
         "A worker died or was killed while executing a task by an unexpected system error. The actor has been restarted (1 of 3).\n",
         "asyncio.TimeoutError: rollout 81 took > 600 s, it is cancelled and sampled again\n",
         "the old engine exited with code -11 last week\n",
+        "compose: container rollout-2 exited with code 137 (stopped by you)\n",
         RECORD + CAUGHT.replace("KeyError: 41", "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"),
         "2026-03-02 09:14:22,871 WARNING pool.py:88 -- Parsing failed with error: [Errno 28] No space left on device\n",
         "Error: The actor died unexpectedly before finishing this task\n",
@@ -204,6 +205,8 @@ def test_what_dies_when_all_work_is_done_is_noted(tmp_path: Path, done: str) -> 
         "nvlink: 1 replay error on link 3 of GPU 2\n",
         "libibverbs: Warning: no driver: libvmw.so: cannot open shared object file: No such file or directory\n",
         "expected stderr: \"terminate called after throwing an instance of 'X'\"\n",
+        "the next must fail\nRuntimeError: world size must be positive\npassed\n",
+        "Warning  NodeNotReady  12m  node-controller  Node n4 status: NodeNotReady\nNormal   NodeReady     10m  kubelet  Node n4 status: NodeReady\n",
         "sbatch: error: Batch job submission failed: Requested node configuration is not available\nsbatch: Submitted batch job 8124\n",
         "the fused loss did not compile, eager is used:\n" + UNCAUGHT,
     ],
@@ -231,6 +234,8 @@ def test_that_nobody_died_is_no_death(tmp_path: Path) -> None:
         "worker 3 exited with code 1, the run cannot continue\n",
         "2026-03-02 09:14:22,871 ERROR pool.py:88 -- save failed: [Errno 28] No space left on device, exiting\n",
         "RuntimeError: batch must be even, halving it is forbidden\n",
+        "ValueError: not enough values to unpack (expected 3, got 2)\n",
+        'Warning  Failed  12s  kubelet  Error: secret "hf" not found\n',
     ],
 )
 def test_a_second_clause_that_tells_of_an_end_leaves_no_doubt(tmp_path: Path, end: str) -> None:
