@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.connections import is_served, port_of
+from ray_rl_debug.analyze.connections import is_rays, is_served, port_of, socket_owners
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.snapshot import MAX_SOCKETS, Descriptors, Socket
 
 _OPENS = frozenset(
@@ -30,7 +31,7 @@ def tries_to_open(one: Seen) -> bool:
     return thread is not None and not _OPENS.isdisjoint(looks_at(thread) or ())
 
 
-def is_full_for_good(one: Seen) -> bool:
+def is_full_for_good(view: View, one: Seen) -> bool:
     """Are most of them connections of clients that have gone, or files, and is no client still connected where others wait to be accepted?
 
     Nobody but the program itself closes those, and it has left all of them open; no request is in its hands whose end would make room.
@@ -40,4 +41,5 @@ def is_full_for_good(one: Seen) -> bool:
         return False
     is_whole = len(sockets) < MAX_SOCKETS or any(s.state == "CLOSE_WAIT" for s in sockets)  # these are the first to be left out
     ports = {port_of(s) for s in kept_out(one)}
-    return is_whole and not any(is_served(one, s) and port_of(s) in ports for s in sockets if s.state == "ESTABLISHED")
+    served = (s for s in sockets if s.state == "ESTABLISHED" and is_served(one, s) and port_of(s) in ports)
+    return is_whole and all(is_rays(view, one, s, socket_owners(view)) for s in served)  # Ray's own stay

@@ -142,7 +142,7 @@ def leaves_clients(f: Facts) -> str | None:
 
 def lacks_descriptors(f: Facts) -> str | None:
     """It may run and try again as often as it likes: it has room for nobody, and nothing is seen that would make room."""
-    if f.asked_for.isdisjoint(_ANSWERS) or not f.asked_for <= _ANSWERS | _ITS_END or not kept_out(f.one) or not is_full_for_good(f.one):
+    if f.asked_for.isdisjoint(_ANSWERS) or not f.asked_for <= _ANSWERS | _ITS_END or not kept_out(f.one) or not is_full_for_good(f.view, f.one):
         return None
     frozen = any(f.view.seen[e.source].motion is Motion.FROZEN for e in f.asked if e.source in f.view.seen)
     return "clients wait in its queue, and it has no descriptor for them and closes none" if frozen else None

@@ -13,15 +13,15 @@ Remedy
 
 Not this when
     One descriptor is free, some were closed and others opened, or nobody waits for the process. It waits for something of its
-    own: a lock, a child, another process. Only *possible* while clients are connected who may leave, or where nothing shows
-    that it wants to open something.
+    own: a lock, a child, another process. Only *possible* if it had room when the capture began, while it runs and clients are
+    connected who may leave, or where nothing shows that it wants to open something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.descriptors_left import is_full_for_good, kept_out, tries_to_open, without_any_left
+from ray_rl_debug.analyze.descriptors_left import kept_out, tries_to_open, without_any_left
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
@@ -55,7 +55,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             ID,
             NAME,
             CAUSE,
-            verdict.certainty if held.renewed == 0 and (is_full_for_good(one) or tries_to_open(one)) else Certainty.POSSIBLE,
+            verdict.certainty if held.renewed == 0 else Certainty.POSSIBLE,  # it may have been filled a moment ago
             f"{one.where()} has no descriptor left: it holds all {held.limit:,} that it may, and can {_cannot(one)}",
             who=[one.who()],
             evidence=[proc_evidence(one, _counts(held)), *_queues(one), stack_evidence(one), proc_evidence(one, verdict.reason)],

@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import glob
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -158,6 +159,53 @@ def rendezvous_port_taken() -> object:
     return Waits(refs=[ref], kept=(older, rank))
 
 
+@ray.remote
+class RewardService:
+    """Scores over connections of its own, beside Ray's calls, and keeps those of clients that have gone."""
+
+    def listen(self, more: int) -> tuple[int, int, int]:
+        """Its port, its pid, and its limit, which is `more` above what it has open."""
+        limit = max(map(int, os.listdir("/proc/self/fd"))) + more
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        self.listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        threading.Thread(target=self.serve, daemon=True).start()
+        return self.listening.getsockname()[1], os.getpid(), limit
+
+    def serve(self) -> None:
+        kept = []
+        while True:
+            try:
+                connection, _ = self.listening.accept()
+            except OSError:
+                time.sleep(0.5)
+                continue
+            connection.sendall(connection.recv(64))
+            kept.append(connection)
+
+
+@ray.remote
+class AsksForRewards:
+    """A trainer with a connection for each request."""
+
+    def update_actor(self, port: int) -> None:
+        while True:
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(b"answer")
+                connection.recv(64)
+
+
+def reward_actor_keeps_connections() -> object:
+    """An actor that serves rewards closes nothing until it can accept nobody."""
+    ray.init(**NODES)
+    service, trainer = RewardService.options(name="reward_service").remote(), AsksForRewards.options(name="policy_trainer").remote()
+    port, pid, limit = ray.get(service.listen.remote(100))
+    update = trainer.update_actor.remote(port)
+    while len(os.listdir(f"/proc/{pid}/fd")) < limit:
+        time.sleep(0.2)
+    time.sleep(3.0)
+    return Waits(refs=[update], kept=service)
+
+
 def _is_my_raylet(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/comm") as name, open(f"/proc/{pid}/stat") as stat:
@@ -172,6 +220,7 @@ PROGRAMS: tuple[Callable[[], object], ...] = (
     restore_reads_for_ever,
     rendezvous_port_taken,
     raylet_does_not_answer,
+    reward_actor_keeps_connections,
 )
 
 
