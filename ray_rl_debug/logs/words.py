@@ -166,7 +166,8 @@ _WENT_ON = re.compile(
         r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
         r"\b[A-Za-z][\w.-]* (?:is|are|came|comes) (?:now |back )?up(?:$|[.,;!]| and\b| again\b)",
         r"\b(?:is|are|now|became) (?:now )?ready\b|\bready to (?:accept|serve|receive)\b",
-        r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
+        r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b",
+        r"\bUsing network \w+|\bNET/\w+ ?: Using \S|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
         r"^(?:Prefill|Decode) batch\b|^Resized to \d",  # the latter: what Ray's autoscaler lacked has come
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",

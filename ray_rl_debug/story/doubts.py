@@ -32,6 +32,8 @@ _WENT_ON = re.compile(
     rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``."""
+_RENEWED = re.compile(r"[,;] (?:[\w'-]+ ){0,3}(?:replaced|respawned|recreated|requeued|re-queued|refilled)(?: (?:by|with|from|in) [^,;]{1,60})?\W*$")
+"""A last clause that tells what came in its place: ``, container replaced``."""
 _REMARK = re.compile(
     r"\((?:(?:was |were |is |this is |it is )?(?:ignored|expected(?= ?[),;:])|harmless|handled|caught|skipped|known|optional|recovered"
     r"|not (?:fatal|needed))\b"
@@ -76,7 +78,7 @@ def is_doubtful(event: LogEvent) -> bool:
         return False
     if EXCEPTION.match(text):
         return any(found[0] != "expected" for found in HANDLED.finditer(text))  # ``(expected 3, got 2)``
-    return any(words.search(text) for words in (_ON_PURPOSE, _ELSEWHERE, _WENT_ON)) or _is_of_a_guest(event)
+    return any(words.search(text) for words in (_ON_PURPOSE, _ELSEWHERE, _WENT_ON, _RENEWED)) or _is_of_a_guest(event)
 
 
 def _is_of_a_guest(event: LogEvent) -> bool:

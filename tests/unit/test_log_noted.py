@@ -240,3 +240,21 @@ def test_that_nobody_died_is_no_death(tmp_path: Path) -> None:
 )
 def test_a_second_clause_that_tells_of_an_end_leaves_no_doubt(tmp_path: Path, end: str) -> None:
     assert told(tmp_path, end)[0] == "first"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-20 03:15:10.100 | ERROR    | pools:run:204 - container a81c exited with code 137; recorded as failed, container replaced\n",
+        "2026-11-20 03:15:10 ERROR rollout: worker 12 died, slot refilled from the queue\n",
+    ],
+)
+def test_what_came_in_its_place_is_told_behind_it(tmp_path: Path, text: str) -> None:
+    report = report_on(tmp_path, text)
+    assert not any(f.certainty is Certainty.LIKELY for f in report.findings) and (report.story is None or report.story.first is None)
+
+
+def test_nccl_goes_on_with_another_network(tmp_path: Path) -> None:
+    text = "n1:11:30 [0] misc/ibvwrap.cc:94 NCCL WARN Call to ibv_open_device failed\nn1:11:30 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.3<0>\n"
+    report = report_on(tmp_path, text)
+    assert report.findings == () and report.story is not None and report.story.first is None
