@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.analyze.phase import phase_of_name
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
-from ray_rl_debug.model.snapshot import TaskHistory
+from ray_rl_debug.model.snapshot import RayState, TaskHistory
 from ray_rl_debug.rules.scene import Found, Scene, make_finding
 
 ID = "RRD206"
@@ -37,6 +37,10 @@ def _own(history: Iterable[TaskHistory]) -> list[str]:
     """Names of the job's calls, without constructors and without ours."""
     names = sorted({h.name for h in history})
     return [n for n in names if not n.endswith(".__init__") and not n.startswith("RayRlDebug")][:8]
+
+
+def _have_ended(ray: RayState) -> bool:
+    return bool(ray.jobs) and not any(job.alive for job in ray.jobs)
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -60,7 +64,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         ID,
         NAME,
         CAUSE,
-        Certainty.LIKELY if one is not None else Certainty.POSSIBLE,  # who was not seen may run the next
+        Certainty.LIKELY if one is not None or _have_ended(ray) else Certainty.POSSIBLE,  # who was not seen may run the next
         f"{name} ended without an error and without a single training step",
         who=[one.who() if one is not None else Who(label=label, task=name)],
         evidence=[Evidence(kind="task", where="Ray's task events", text=f"finished: {', '.join(_own(ray.history))}")],

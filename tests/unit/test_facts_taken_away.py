@@ -222,7 +222,7 @@ ACCEPTED = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", rem
 )
 def test_one_of_several_connections(fd: int | None, fds: tuple[int, ...] | None, found: list[str]) -> None:
     stacks = Stacks()
-    sockets = [to_service(9.0), replace(to_service(9.0), fd=10, remote="203.0.113.9:443")]
+    sockets = [to_service(9.0), replace(to_service(9.0), fd=10, local="10.0.0.1:50011", remote="203.0.113.9:443")]
     one = process(stacks, FIRST, "python train.py", ASKS, kind="named", wchan="wait_woken", syscall=45, arg0=fd, sockets=sockets)
     one = replace(one, threads=(replace(one.threads[0], waits_on_fds=fds),))
     view = build_view(snapshot(stacks.node([one])))

@@ -73,8 +73,12 @@ def calling(
     beside: str | None = None,
     is_async: bool = True,
     age_s: float = 100.0,
+    other_method: str | None = None,
 ) -> Report:
-    """A driver in ray.get for a call that runs far longer than those before it; maybe beside another process that computes at ``beside``."""
+    """A driver in ray.get for a call that runs far longer than those before it; maybe beside another process that computes at ``beside``.
+
+    `other_method` of the actor has finished calls too.
+    """
     stacks = Stacks()
     driver = process(stacks, 50, "python train.py", f"{RAY_GET} main@train.py:9", kind="driver", refs=[task_id(1)])
     busy = [text, text.replace(":60", ":61"), text] if cpu_s else [text]
@@ -83,6 +87,7 @@ def calling(
     one = msgspec.structs.replace(one, written_bytes=written)
     task = RayTask(task_id=task_id(1), name="Scorer.compute_score", state="RUNNING", pid=102, state_times_s={"RUNNING": 200.0 - age_s})
     history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=usual_s),) if finished else ()
+    history = (*history, TaskHistory(name=other_method, count=5, longest_s=0.1)) if other_method else history
     owned = OwnedTask(task_id=task_id(1), name="Scorer.compute_score", actor_id=f"{7:032x}")
     cores = [core(102, running=[1], actor_number=7), msgspec.structs.replace(core(50, owned=[owned]), kind="DRIVER")]
     others = [process(stacks, 103, "ray::Producer.run", beside, beside.replace(":60", ":61"), cpu_s=1.9)] if beside else []
@@ -143,7 +148,7 @@ def test_a_generator_that_is_held_back_is_no_coroutine() -> None:
 
 @pytest.mark.parametrize(("beside", "suspects"), [(None, ["asyncio-stuck"]), (BUSY, [])], ids=["all others idle", "one at work"])
 def test_an_empty_queue_that_nobody_is_about_to_fill(beside: str | None, suspects: list[str]) -> None:
-    found = calling(IDLE, tasks=QUEUE, beside=beside).findings
+    found = calling(IDLE, tasks=QUEUE, beside=beside, other_method="Scorer.add_answer").findings
     assert [(f.cause.value, f.certainty) for f in found if f.who[0].pid == 102] == [(cause, Certainty.POSSIBLE) for cause in suspects]
 
 
