@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from ray_rl_debug.collect.procfs import PROC, read_text
@@ -16,6 +17,8 @@ from ray_rl_debug.collect.sockets import HALF_CLOSED, SocketReader
 from ray_rl_debug.model.snapshot import Descriptors
 
 _LIMIT = re.compile(r"^Max open files\s+(\d+|unlimited)\s+(\d+|unlimited)\s", re.MULTILINE)
+MAX_HELD = 1 << 16
+"""Descriptors of one process that are looked at, a tenth of a second; of one that holds more nothing is told."""
 _KINDS = (("socket:", "sockets"), ("pipe:", "pipes"), ("/", "files"))
 """By how the kernel names them; all else is ``others``."""
 
@@ -26,18 +29,15 @@ Held = Mapping[int, str]
 def look_at_full(pid: int, proc: Path = PROC) -> Held | None:
     """The descriptors of a process that has none left; None of one that has room, or whose descriptors may not be read."""
     limit, _ = _limits(pid, proc)
-    if limit is None:
+    names = _names(pid, proc) if limit is not None and limit <= MAX_HELD else None
+    if limit is None or names is None:
         return None
-    try:
-        count = len(os.listdir(proc / str(pid) / "fd"))
-    except OSError:
-        return None
-    held = _held(pid, proc) if count >= limit else None  # most have room, and cost no more than this count
+    held = _held(pid, proc) if len(names) >= limit else None  # most have room, and cost no more than this count
     return held if held is not None and _free(held, limit) == 0 else None
 
 
 def read_descriptors(pid: int, before: Held | None, sockets: SocketReader, proc: Path = PROC) -> Descriptors | None:
-    """What a process holds; None when that may not be read. `before`: what `look_at_full` gave at the start of the window."""
+    """What a process holds; None when that may not be read, or is too much. `before`: what `look_at_full` gave at the start of the window."""
     held, (limit, hard_limit) = _held(pid, proc), _limits(pid, proc)
     if held is None:
         return None
@@ -58,13 +58,22 @@ def read_descriptors(pid: int, before: Held | None, sockets: SocketReader, proc:
     )
 
 
+def _names(pid: int, proc: Path) -> list[str] | None:
+    """The numbers of its descriptors; None of more than `MAX_HELD`, or where they may not be read."""
+    try:
+        with os.scandir(proc / str(pid) / "fd") as rows:
+            names = [row.name for row in islice(rows, MAX_HELD + 1)]
+    except OSError:
+        return None
+    return names if len(names) <= MAX_HELD else None
+
+
 def _held(pid: int, proc: Path) -> Held | None:
     """One that is opened or closed meanwhile is told or not."""
     folder = proc / str(pid) / "fd"
     held = {}
-    try:
-        names = os.listdir(folder)
-    except OSError:
+    names = _names(pid, proc)
+    if names is None:
         return None
     for name in names:
         try:

@@ -12,6 +12,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
+from ray_rl_debug.collect import descriptors
 from ray_rl_debug.collect.descriptors import Held, look_at_full, read_descriptors
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.model.snapshot import MAX_SOCKETS, Descriptors
@@ -152,3 +153,12 @@ def test_the_limit_is_the_soft_one(tmp_path: Path, limits: str, told: tuple[int 
     assert found is not None
     assert (found.limit, found.hard_limit, found.free) == told
     assert (found.held, found.files, found.half_closed) == (1, 1, None)
+
+
+def test_of_a_process_that_holds_more_than_can_be_looked_at_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may hold a million of them: to look at each would keep the node busy."""
+    with holder() as process:
+        assert look_at_full(process.pid) is not None
+        monkeypatch.setattr(descriptors, "MAX_HELD", 39)
+        assert look_at_full(process.pid) is None
+        assert read_descriptors(process.pid, None, SocketReader()) is None
