@@ -48,12 +48,11 @@ def broker_edges(view: View) -> Iterator[Edge]:
 
 
 def _reads_unread(one: Seen, thread: SeenThread) -> bool:
-    """Does it read at a descriptor of which nobody knows what it is, while some connection's descriptor was not read? Or is its call unknown?"""
+    """Does it read at a descriptor of which nobody knows what it is? Or is its call unknown?"""
     if thread.kernel is None and thread.place.kind is not Kind.CODE and one.process.threads:
         return True
     fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
-    sockets = {s.fd for s in one.process.sockets or ()}
-    return fd is not None and fd not in sockets and None in sockets and all(f.fd != fd for f in one.process.files or ())
+    return fd is not None and fd not in {s.fd for s in one.process.sockets or ()} | {f.fd for f in one.process.files or ()}
 
 
 def _is_brought_by_requests(thread: SeenThread) -> bool:

@@ -206,6 +206,7 @@ quiet/replay_actor-3       | history[1].callers                           | who 
 RRD404/quiet               | actors[1].end_time_s                         | when an actor died
 RRD206/hang                | process 13406                                | which process drove the run
 priorities_and_batches     | process 7935: sockets[0]                     | that a process listens; it was connected at one port by several
+starts_of_learning-healthy | process 24643: sockets[3]                    | which client a thread of a server reads
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
