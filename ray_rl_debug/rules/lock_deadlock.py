@@ -35,7 +35,7 @@ from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
-from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, waits_for_work
+from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, takes_results, waits_for_work
 from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
@@ -103,6 +103,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
             continue  # a coroutine or a process of it goes on, and may complete the future
+        if thread.place.kind is Kind.EVENT and any(takes_results(t) for t in one.threads if t is not thread) and scene.children_move(one):
+            continue  # the thread that takes the results of a pool runs what the program has asked for when one comes
         if thread.place.kind is Kind.FUTURE and scene.view.by_hand and len(one.threads) == 1:
             continue  # whoever completes a future is another thread, and the file shows none
         others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t) and not t.is_apart]

@@ -207,6 +207,7 @@ RRD404/quiet               | actors[1].end_time_s                         | when
 RRD206/hang                | process 13406                                | which process drove the run
 priorities_and_batches     | process 7935: sockets[0]                     | that a process listens; it was connected at one port by several
 starts_of_learning-healthy | process 24643: sockets[3]                    | which client a thread of a server reads
+callback_of_pool-healthy   | process 18449: samples[0]                    | that an event is another one than before
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
