@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from ray_rl_debug.analyze.phase import phase_of_name
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Report, State
@@ -34,7 +36,8 @@ def has_trained(learned: Learned, calls: Iterable[str] = ()) -> bool:
 
 def check_end(job: RayJob, history: tuple[TaskHistory, ...], *, address: str, now_s: float) -> tuple[Snapshot, Report] | None:
     """The facts and the report of a job that ended without a training step; None where nothing is wrong or cannot be told."""
-    snapshot = made_safe(Snapshot(taken_time_s=now_s, nodes=(), ray=RayState(address=address, jobs=(job,), history=history)))
+    ended = msgspec.structs.replace(job, alive=False)  # as it was known last, it was not
+    snapshot = made_safe(Snapshot(taken_time_s=now_s, nodes=(), ray=RayState(address=address, jobs=(ended,), history=history)))
     report = diagnose(snapshot)
     is_wrong = report.verdict.state is State.FINISHED and any(f.root for f in report.findings)
     return (snapshot, report) if is_wrong else None

@@ -279,7 +279,7 @@ def history_of(*names: str) -> tuple[TaskHistory, ...]:
 
 
 def test_job_that_ended_without_a_step_is_told() -> None:
-    job = RayJob(job_id="01000000", alive=False)
+    job = RayJob(job_id="01000000", alive=True)  # as the companion saw it last
     calls = history_of("TaskRunner.run", "WorkerDict.init_model")
     found = check_end(job, calls, address="h:1", now_s=NOW_S)
     assert found is not None
