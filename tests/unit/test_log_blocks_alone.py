@@ -75,7 +75,7 @@ def test_code_lists_and_judged_programs_tell_of_no_failure(tmp_path: Path, line:
     [
         ("RuntimeError: INTERNAL: Core halted: No error message available", "first"),
         ("slurmstepd: error: Caught panic while running a callback: the lock is poisoned", "noted"),
-        ("cuFileDriverOpen error: nvidia-fs driver is not loaded", "first"),
+        ("cuFileDriverOpen error: nvidia-fs driver is not loaded", "noted"),
         ("fatal_signal: SIGBUS", "first"),
         ("sbatch: error: Job 81 requeued in held state", "first"),
         ("train.py:88: RuntimeError: worker died with exit code 1", "first"),

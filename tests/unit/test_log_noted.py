@@ -185,9 +185,8 @@ def test_who_was_ended_by_the_script_shown_or_passed_over_is_not_even_noted(tmp_
 def test_what_is_not_the_last_word_of_its_writer_is_noted(tmp_path: Path, failed: str, behind: str) -> None:
     told = story(tmp_path, failed + behind)
     assert told is None or told.first is None
-    for rest in ("", "the job is stopped\n", "Please see the manual of the cluster\n"):
-        told = story(tmp_path, failed + rest)
-        assert told is not None and told.first is not None
+    told = story(tmp_path, f"{failed}the job is stopped\n")
+    assert told is not None and told.first is not None
 
 
 @pytest.mark.parametrize("done", ["saved final model to /srv/out\n", "epoch 3/3 done\n", "[launcher] training finished\n"])

@@ -226,7 +226,8 @@ def test_what_follows_the_end_of_the_work_is_of_that_end(tmp_path: Path, done: s
 def test_a_shell_that_complained_and_went_on_accuses_nobody(tmp_path: Path) -> None:
     complaint = "bash: /opt/conda/profile.sh: No such file or directory\n"
     assert story(tmp_path, f"{complaint}Starting the server\n").first is None
-    assert story(tmp_path, complaint).first is not None
+    assert len(story(tmp_path, complaint).noted) == 1
+    assert story(tmp_path, "run.sh: line 3: torchrun: command not found\n").first is not None
 
 
 def test_a_container_that_ended_is_told_with_its_name(tmp_path: Path) -> None:

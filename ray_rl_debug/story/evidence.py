@@ -1,0 +1,152 @@
+"""The kinds of evidence by which a failure that stands alone says that something of the run ended; everything else was only logged.
+
+Each kind is a form, in which who fails writes, and no list of what is harmless: what is new to us has no such form, and accuses nobody.
+
+* a record at level *fatal*
+* a traceback that nobody caught, and an exception with its class, as the whole of a line
+* a known error in its own line; within a sentence it is what the sentence is about, and of a peer that has gone only an exception tells
+* a death whose line begins with what ended, not with who tells of it
+* words of a record by which a part of the run gives up, ends, or did not start
+* words of Python, of a shell or of a library, by which what it was told to start does not start
+
+Measured on 2224 errors and on the innocent blocks of 20 lots that were accused at the first look: a peer's end within a sentence brought 9 errors and
+14 innocents, the complaint of a tool at no level 14 and 10, a death told by somebody else 7 and 16. So these are only noted.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.logs.heads import read_head
+from ray_rl_debug.logs.words import DEATH, EXCEPTION, SMALL_TOOL, gives_up
+from ray_rl_debug.model.snapshot.log_book import LogEvent
+from ray_rl_debug.signatures import Signature
+from ray_rl_debug.story.doubts import is_doubtful
+
+_LIVES = (
+    r"(?:[Ee]ngine(?: ?[Cc]ore)?|[Ss]erver|[Ww]orker\w*|[Ss]cheduler|[Ss]hard(?: \d+)?|[Cc]ontainer|[Jj]ob|[Rr]ank(?: \d+)?|[Pp]rocess(?:es)?"
+    r"|(?:[Rr]ollout|[Mm]ain|[Tt]rain\w*) thread"
+    r"|[Tt]rain(?:er|ing)|GCS|[Rr]aylet|[Nn]ode|[Aa]ctor|[Dd]river|[Pp]rogram|[Rr]un|[Ll]auncher|[Ll]oop|[Ss]cript)"
+)
+"""What runs, and may end."""
+_ENDS = re.compile(
+    rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down))\b"
+    rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
+    r"|(?<!\bon )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
+    r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
+    r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
+    r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
+    r"|\bsetting DOWN\b|\bbeing killed\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b(?:[Cc]annot|[Uu]nable to) (?:go on|continue|proceed)\b"
+    r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
+    r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
+)
+"""Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
+_NAMELESS = re.compile(r"(?:Error|Exception|error): ")
+"""What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
+_OF_A_DEVICE = re.compile(r"\b(?:CUDA|Cuda|HIP|NPU|NCCL|HCCL|CUBLAS|CUDNN|cu[A-Z]\w+) (?:\w+ ){0,2}(?:[Ee]rror|failure)\b(?!: out of memory)")
+"""An error of a device, which no catching mends."""
+_OF_MACHINES = ("accelerators", "kubernetes", "nccl", "slurm")
+"""Layers whose programs write lines of no other form than their own, with names of objects and states in front."""
+_PLAIN = re.compile(r"(?<![\w./:=<'\"#@-])[A-Z]?[a-z]{2,}(?![\w./=>'\"#@-]|:\S)")
+"""A word of a sentence, no name."""
+MIN_WORDS = 2
+"""In front of a known error: a sentence that tells of it."""
+_RAISES = re.compile(
+    r"(?:[\w./+-]+(?: [a-z]+)?:? )?(?:[Ee]rror|ERROR)(?: message| from server \(\w+\)| response from daemon| writing)?(?: '[^'\n]{1,200}')?(?:: |$)"
+    r"|[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+\b|(?:\S+ +)?Warning {2,}|.*\bERROR: "
+)
+"""So begins an error's own line, which tells its reasons one after the other: a tool's, that of a source with its line, an event of Kubernetes."""
+_MARKS = re.compile(r"(?:[\w.-]+ kernel: )?(?:\[[^\]\n]{1,40}\] )?(?:[\w./-]+: )*")
+"""In front of a sentence: who says it."""
+_OF_THE_KERNEL = re.compile(
+    r"(?:Killed|reaped) process \d+ \((?P<killed>[^)\n]{1,64})\)|(?P<name>[\w.:+-]{1,64})\[\d+\]:? (?:segfault at|general prot|trap )"
+)
+"""The kernel's words on the program that it ended."""
+_RUNS = re.compile(r"python|ray|pt_|VLLM|vllm|sglang|torch|train|rollout|gcs_server|redis|mpirun|deepspeed|accelerate|java")
+"""How the programs of a run begin their names."""
+_OF_A_NAME = re.compile(
+    rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
+    r"|line|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
+    r"|epilog|exited|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`]*[\d/_.@'\"<=(][^|`]*"
+)
+"""Words in front of those of a death: what ended, and the source that says so."""
+_OWN_FORM = re.compile(r"[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted ")
+_STARTS_NOTHING = re.compile(
+    r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
+    r"|[\w./-]*/\S+: (?:Permission denied|cannot execute)|(?:OMP: Error|libgomp: |OpenBLAS )|\S+ NCCL WARN |Timeout \(\d+:\d\d:\d\d"
+    r"|Exception in thread \""
+)
+
+
+def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
+    """Has a failure one of these kinds of evidence?
+
+    Args:
+        known: What the catalogue has on it.
+    """
+    known = known if known is not None and known.effect != "info" else None
+    if event.kind == "error" and known is None and SMALL_TOOL.match(event.text):
+        return False
+    if event.level == "F":
+        return True
+    if is_doubtful(event):
+        return False
+    if event.kind == "traceback":
+        return _is_uncaught(event, known) or _says_so((event.record or "", *event.lines[:1]), event, event.caught is not True)
+    if known is not None:
+        return _is_own_line(event, known) or _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
+    if event.kind == "death":
+        return _begins_with_what_ended(event.text)
+    if _says_so(event.lines, event, True):
+        return True
+    if EXCEPTION.match(event.text):
+        return not event.is_bare and event.level is None and not _NAMELESS.match(event.text)
+    return event.level is None and _STARTS_NOTHING.match(event.text) is not None
+
+
+def _is_uncaught(event: LogEvent, known: Signature | None) -> bool:
+    """Python prints what nobody caught in no record; from an error of a device no catching helps."""
+    if event.caught is True:
+        return known is not None and _OF_A_DEVICE.search(event.text) is not None
+    return known is not None or event.caught is False or (event.level is None and not event.is_bare)
+
+
+def _says_so(said: tuple[str, ...], event: LogEvent, has_own_words: bool) -> bool:
+    """What was caught has the words of whoever raised it, not of the program."""
+    own = (event.text,) if has_own_words and not event.is_bare else ()
+    return any(gives_up(text) or _ENDS.search(text) for text in (*own, *said))
+
+
+def _is_own_line(event: LogEvent, known: Signature) -> bool:
+    if known.one_try is not None and event.count == 1 and re.search(known.one_try, event.text):
+        return False
+    if (named := _OF_THE_KERNEL.search(event.text)) is not None:
+        return _RUNS.match(named["killed"] or named["name"]) is not None
+    if known.effect == "cascade" and (event.level in ("D", "I", "W") or _NAMELESS.match(event.text)):
+        return False
+    if EXCEPTION.match(event.text) or event.kind == "death" or known.layer in _OF_MACHINES:
+        return True
+    if _OF_A_DEVICE.search(event.text) is not None:
+        return True
+    around = _sentence_around(event, known)
+    if not around or _RAISES.match("".join(around[:2])) is not None:
+        return True
+    before = _MARKS.sub("", around[0], count=1).rpartition(". ")[2]
+    return len(_PLAIN.findall(before)) < MIN_WORDS or (around[1][:1].islower() and not before.rstrip().endswith((":", "(", "=")))
+
+
+def _sentence_around(event: LogEvent, known: Signature) -> tuple[str, ...]:
+    """What the line tells before the known error, that, and what behind it; nothing where that is an error's own line."""
+    text = read_head(event.text).text if event.kind == "known" else event.text
+    found = re.search(known.pattern, text)
+    return () if found is None or EXCEPTION.match(text) else (text[: found.start()], found[0], text[found.end() :])
+
+
+def _begins_with_what_ended(text: str) -> bool:
+    """Stand only names in front of the death in its clause? ``no answer of rollout-2, the process is dead``"""
+    found = DEATH.search(text)
+    if found is None or _OWN_FORM.match(text):
+        return found is not None
+    begins = max(text.rfind(", the ", 0, found.start()), text.rfind("; ", 0, found.start())) + 1
+    words = (word.strip("[](),:;*!") for word in text[begins : found.start()].split())
+    return all(_OF_A_NAME.fullmatch(word) for word in words if word)

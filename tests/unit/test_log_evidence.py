@@ -1,0 +1,55 @@
+"""Which form of a failure that stands alone says that something of the run ended: each kind beside the same words in another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_log_blocks_alone import role
+
+
+@pytest.mark.parametrize(
+    ("ended", "told_of"),
+    [
+        ("trainer-1 exited with code 137", "Question 4: my trainer exited with code 137"),
+        ("worker 4412 was killed by signal 9", "How the demo ends: worker 4412 was killed by signal 9"),
+        ("run.sh: line 44: 81234 Killed    python train.py", "weather agent says line 44: 81234 Killed    python train.py"),
+        (
+            "[launcher] rank 5 (pid 812) exited with code 1, stopping the others",
+            "[helpdesk bot] rank 5 (pid 812) exited with code 1, stopping the others",
+        ),
+        ("kernel: Out of memory: Killed process 9 (python3) total-vm:1kB", "kernel: Out of memory: Killed process 9 (backupd) total-vm:1kB"),
+    ],
+)
+def test_a_death_is_told_by_a_line_that_begins_with_what_ended(tmp_path: Path, ended: str, told_of: str) -> None:
+    assert role(tmp_path, f"{ended}\n") == "first"
+    assert role(tmp_path, f"{told_of}\n") == "noted"
+
+
+@pytest.mark.parametrize(
+    ("own", "sentence"),
+    [
+        ("OSError: [Errno 28] No space left on device", "The old shard cannot go to its place now: [Errno 28] No space left on device"),
+        ("cp: error writing '/job/a.pt': No space left on device", "Writing the picture of the step stopped: [Errno 28] No space left on device"),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB.", "Warm-up with batch sixty ends early: CUDA out of memory. Tried to allocate 2.00 GiB."),
+        (
+            "The actor died unexpectedly before finishing this task.",
+            "Late answer of the judge: The actor died unexpectedly before finishing this task.",
+        ),
+    ],
+)
+def test_a_known_error_counts_in_its_own_line_and_not_as_a_reason(tmp_path: Path, own: str, sentence: str) -> None:
+    assert role(tmp_path, f"{own}\n") == "first"
+    assert role(tmp_path, f"{sentence}\n") == "noted"
+
+
+@pytest.mark.parametrize(
+    ("starts_nothing", "complains"),
+    [
+        ("run.sh: line 3: torchrun: command not found", "bash: figlet: command not found"),
+        ("python: can't open file '/job/train.py': [Errno 2] No such file or directory", "tree: /job/old: No such file or directory"),
+    ],
+)
+def test_a_tool_that_complains_ends_nothing_but_what_was_to_start_and_does_not(tmp_path: Path, starts_nothing: str, complains: str) -> None:
+    assert role(tmp_path, f"{starts_nothing}\n") == "first"
+    assert role(tmp_path, f"{complains}\n") == "noted"
