@@ -16,7 +16,7 @@ _IS_MESSAGE = re.compile(
     r"(?i:note|hint|what\(\)|current thread|stack|pc: |@ |file |summary|#|thread|please|for more|see |if |possible|reason|solution|https?:|run |try "
     r"|make sure|search for|refer |check |compile |root cause|caused|this |the above|to |traceback|original |exception|python |no python|future: "
     r"|task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl|expected|received|got |usage|options|\[\d+\]:"
-    r"|[-*=|+>#\"'({`~^]"
+    r"|[-*=|+>#\"'{`~^]|\((?![\w-]+\) \w)"
     r"|.{0,8}$)"
 )
 """Beginnings of lines that belong to an error's message, or are advice of whoever raised it."""

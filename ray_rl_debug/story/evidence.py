@@ -32,7 +32,7 @@ _LIVES = (
 _ENDS = re.compile(
     rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down))\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
-    r"|(?<!\bon )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
+    r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"

@@ -53,3 +53,25 @@ def test_a_known_error_counts_in_its_own_line_and_not_as_a_reason(tmp_path: Path
 def test_a_tool_that_complains_ends_nothing_but_what_was_to_start_and_does_not(tmp_path: Path, starts_nothing: str, complains: str) -> None:
     assert role(tmp_path, f"{starts_nothing}\n") == "first"
     assert role(tmp_path, f"{complains}\n") == "noted"
+
+
+def test_what_a_record_says_will_happen_has_not_ended_yet(tmp_path: Path) -> None:
+    line = "[2026-05-02 10:11:12,101 E 44 45] core.cc:347: The worker was used after its shutdown{}\n"
+    assert role(tmp_path, line.format(". The process will exit")) == "noted"
+    assert role(tmp_path, line.format(", the process exits")) == "first"
+
+
+def test_a_prompt_below_an_error_is_no_more_of_its_message(tmp_path: Path) -> None:
+    refused = "CommandNotFoundError: the shell was not set up for this\n"
+    assert role(tmp_path, f"{refused}(rl) starting trainer\n") == "noted"
+    assert role(tmp_path, f"{refused}(see the manual of the shell)\n") == "first"
+
+
+def test_that_nobody_starts_it_again_is_no_way_to_go_on(tmp_path: Path) -> None:
+    assert role(tmp_path, "[supervisor] rollout-3 exited with code 139, restarting is off\n") is not None
+    assert role(tmp_path, "[supervisor] exporter-3 exited with code 139, metrics are off\n") is None
+
+
+@pytest.mark.parametrize("call", ["recv", "write", "recv from 10.0.0.2<41>"])
+def test_a_call_of_nccl_that_failed_is_known_with_and_without_its_peer(tmp_path: Path, call: str) -> None:
+    assert role(tmp_path, f"n1:7:9 [1] include/socket.h:398 NCCL WARN Call to {call} failed : Connection reset by peer\n") == "first"
