@@ -331,6 +331,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
         return found.end()
     if found := marks.NCCL.match(line, at):
         return _nccl(found, got)
+    if not got.marked and at == 0 and (found := marks.OF_SYSTEMD.match(line) or marks.OF_MODULE.match(line)):
+        got.program = found.groupdict().get("program")
+        return _done(got, found.end())
     if not got.marked and (found := marks.HOST_OF_TOOL.match(line, at)):
         got.node = found["node"]
         return _done(got, found.end())

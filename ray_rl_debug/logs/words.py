@@ -14,7 +14,7 @@ STEMS = (
     "build stopped", "\tERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "eturncode", "eturn code", "is dead", "d: fatal: ", "] fatal: ",
-    "egfault", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
+    "egfault", "process exited, code=", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.

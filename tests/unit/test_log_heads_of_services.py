@@ -68,3 +68,21 @@ def test_who_may_not_log_in_is_told_with_the_machine(tmp_path: Path) -> None:
     told = story(tmp_path, "node-4: Permission denied (publickey,password).\npdsh@head: node-4: ssh exited with exit code 255\n")
     assert told is not None and told.first is not None
     assert (told.first.text, told.first.who[0].node) == ("Permission denied (publickey,password).", "node-4")
+
+
+@pytest.mark.parametrize(
+    ("line", "label", "text"),
+    [
+        ("systemd[1]: rl-run.service: Main process exited, code=dumped, status=11/SEGV\n", "rl-run.service", "Main process exited"),
+        (
+            "ray.util.group: ray.exceptions.GetTimeoutError: Get timed out: placement group 81f was not ready in 300 s\n",
+            None,
+            "ray.exceptions.GetTimeoutError",
+        ),
+        ("ray._private.services: Unable to connect to GCS at 10.0.0.4:6379. Check that (1) the head was started\n", None, "Unable to connect to GCS"),
+    ],
+)
+def test_names_of_units_and_modules_in_front_without_a_stamp(tmp_path: Path, line: str, label: str | None, text: str) -> None:
+    told = story(tmp_path, line)
+    assert told is not None and told.first is not None and text in told.first.text
+    assert label is None or told.first.who[0].label == label
