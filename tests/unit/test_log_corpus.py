@@ -3,9 +3,9 @@
 The blocks were written before the reader was tried on them, in 69 lots, the last 41 after what people pasted into public reports and what programs
 print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
 five lots: 58 of 59, 59 of 63, 61 of 62, 36 of 40 and 36 of 40 errors told as the first failure (with those that are only noted 59, 59, 62, 40 and
-37); 13 of 116, 13 of 102, 13 of 106, 4 of 60 and 3 of 60 innocent blocks accused. Two more lots, made by a program of what public code prints where it catches an error and
-goes on or raises one, are not kept here: 147 of 150 and 61 of 62 errors told first, 9 of 150 and 5 of 110 innocent blocks accused.
-Thirty-seven blocks that are not told right are left out.
+37); 13 of 116, 13 of 102, 13 of 106, 4 of 60 and 3 of 60 innocent blocks accused. Two more lots, made by a program of what public code prints where
+it catches an error and goes on or raises one, are not kept here: 147 of 150 and 61 of 62 errors told first, 9 of 150 and 5 of 110 innocent blocks
+accused. Thirty-seven blocks that are not told right are left out.
 """
 
 from __future__ import annotations
