@@ -191,7 +191,7 @@ GIVES_UP = re.compile(
     _any(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
         r"[Kk]illing (?:sub)?process|closing signal",
-        r"[Aa]bort(?:ing|ed)?\b(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
+        r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
         r"(?:[Aa]ttempt|[Tt]ry|[Rr]etry)[ :#]{1,2}(?P<last>\d{1,4}) ?(?:/|of) ?(?P=last)(?!\d)",
         r"[Nn]o more (?:retries|attempts)|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",

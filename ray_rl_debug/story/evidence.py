@@ -67,9 +67,11 @@ _RUNS = re.compile(r"python|ray|pt_|VLLM|vllm|sglang|torch|train|rollout|gcs_ser
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
-    r"|epilog|exited|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`]*[\d/_.@'\"<=(][^|`]*"
+    r"|epilog|exited|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
+_LOGGER = re.compile(r"^[\w.-]+: ")
+"""In front of the words of a record."""
 _OWN_FORM = re.compile(r"[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted ")
 _STARTS_NOTHING = re.compile(
     r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
@@ -96,7 +98,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if known is not None:
         return _is_own_line(event, known) or _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
     if event.kind == "death":
-        return _begins_with_what_ended(event.text)
+        return _begins_with_what_ended(event.text if event.level is None else _LOGGER.sub("", event.text))
     if _says_so(event.lines, event, True):
         return True
     if EXCEPTION.match(event.text):

@@ -18,6 +18,7 @@ from test_log_blocks_alone import role
             "[launcher] rank 5 (pid 812) exited with code 1, stopping the others",
             "[helpdesk bot] rank 5 (pid 812) exited with code 1, stopping the others",
         ),
+        ("2026-05-04 08:00:01 ERROR supervisor: process 41 died with signal 11", 'rl_exits_total{reason="exit code 137"} 3'),
         ("kernel: Out of memory: Killed process 9 (python3) total-vm:1kB", "kernel: Out of memory: Killed process 9 (backupd) total-vm:1kB"),
     ],
 )
@@ -75,3 +76,9 @@ def test_that_nobody_starts_it_again_is_no_way_to_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("call", ["recv", "write", "recv from 10.0.0.2<41>"])
 def test_a_call_of_nccl_that_failed_is_known_with_and_without_its_peer(tmp_path: Path, call: str) -> None:
     assert role(tmp_path, f"n1:7:9 [1] include/socket.h:398 NCCL WARN Call to {call} failed : Connection reset by peer\n") == "first"
+
+
+def test_what_a_client_no_longer_wanted_gave_nothing_up(tmp_path: Path) -> None:
+    line = "ERROR 05-04 08:00:01 [llm.py:88] Answer 81f0a was aborted{}\n"
+    assert role(tmp_path, line.format(" by the client")) == "noted"
+    assert role(tmp_path, line.format(" for want of memory")) == "first"
