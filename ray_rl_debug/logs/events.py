@@ -93,7 +93,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         if signature is None or ENDED_WELL.search(head.text) or (head.level is None and _is_quoted(head.text, matcher)):
             return None
         said = Said("known")
-    if said.kind == "error" and signature is None and _is_of_the_machine(head):
+    if signature is None and _is_of_the_machine(head, said.kind):
         return None
     if said.kind == "error" and signature is None and (below := _traceback_below(window, end)) is not None:
         # The record of a traceback; the traceback says more.
@@ -293,10 +293,12 @@ def _is_of_exception_above(window: Window, head: Head, start: int) -> bool:
     return above.writer == head.writer and EXCEPTION.match(above.text) is not None
 
 
-def _is_of_the_machine(head: Head) -> bool:
+def _is_of_the_machine(head: Head, kind: str) -> bool:
     """Did a service of the machine write it? A journal names the machine, a service alone no process; ``(search_agent pid=7)`` is an actor."""
     who = head.writer
-    return who.program is not None and NOT_THE_JOB.fullmatch(who.program) is not None and (who.node is not None or who.pid is None)
+    if who.program is None or (kind != "error" and not who.program.endswith(".service")):
+        return False  # the kernel tells of the ends of others
+    return NOT_THE_JOB.fullmatch(who.program) is not None and (who.node is not None or who.pid is None)
 
 
 def _note_above(window: Window, head: Head, start: int) -> Head | None:

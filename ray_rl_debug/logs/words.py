@@ -294,7 +294,7 @@ FINISHED = re.compile(
 """Of a program whose work is done."""
 NOT_THE_JOB = re.compile(
     r"(?:kernel|sshd|CRON|cron|anacron|sudo|su|chronyd|ntpd|dhclient|NetworkManager|polkitd|dbus-\w+|snapd?|rsyslogd|multipathd|irqbalance|udisksd|tuned|postfix"
-    r"|nvidia-persistenced|systemd-(?:logind|resolved|timesyncd|networkd|udevd|journald|tmpfiles)|logrotate|apt[\w.-]*|unattended-upgrades?|fwupd\w*|ModemManager|avahi-\w+"
+    r"|nvidia-persistenced|systemd-(?:logind|resolved|timesyncd|networkd|udevd|journald|tmpfiles)|logrotate|apt[\w.-]*|unattended-upgrades?|fwupd[\w-]*|ModemManager|avahi-\w+"
     r"|google_\w+|(?:Google|OSConfig)\w*|amazon-[\w-]+|aws[\w-]*|waagent|WALinuxAgent|cloud-init|node_exporter|telegraf|fluent[\w-]*|vector|promtail"
     r"|\w*[-_]?exporter|(?!runtime_env|dashboard)\w+[-_]agent)(?:\.service)?"
 )

@@ -98,7 +98,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if known is not None:
         return _is_own_line(event, known) or _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
     if event.kind == "death":
-        return _begins_with_what_ended(event.text if event.level is None else _LOGGER.sub("", event.text))
+        return _begins_with_what_ended(event.text) or (event.level is not None and _begins_with_what_ended(_LOGGER.sub("", event.text)))
     if _says_so(event.lines, event, True):
         return True
     if EXCEPTION.match(event.text):

@@ -1,11 +1,11 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 69 lots, the last 41 after what people pasted into public reports and what programs
-print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
-five lots: 58 of 59, 59 of 63, 61 of 62, 36 of 40 and 36 of 40 errors told as the first failure (with those that are only noted 59, 59, 62, 40 and
-37); 13 of 116, 13 of 102, 13 of 106, 4 of 60 and 3 of 60 innocent blocks accused. Two more lots, made by a program of what public code prints where
-it catches an error and goes on or raises one, are not kept here: 147 of 150 and 61 of 62 errors told first, 9 of 150 and 5 of 110 innocent blocks
-accused. Thirty-seven blocks that are not told right are left out.
+The blocks were written before the reader was tried on them, in 70 lots, the last 42 after what people pasted into public reports and what programs
+print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last six
+lots: 58 of 59, 59 of 63, 61 of 62, 36 of 40, 36 of 40 and 23 of 24 errors told as the first failure (with those that are only noted 59, 59, 62, 40,
+37 and 24); 13 of 116, 13 of 102, 13 of 106, 4 of 60, 3 of 60 and 2 of 40 innocent blocks accused. Two more lots, made by a program of what public
+code prints where it catches an error and goes on or raises one, are not kept here: 147 of 150 and 61 of 62 errors told first, 9 of 150 and 5 of 110
+innocent blocks accused. Thirty-seven blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -78,5 +78,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 2264
-    assert len(blocks("innocent.jsonl")) >= 3042
+    assert len(blocks("unseen.jsonl")) >= 2288
+    assert len(blocks("innocent.jsonl")) >= 3082
