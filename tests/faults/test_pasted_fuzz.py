@@ -16,6 +16,7 @@ from ray_rl_debug.formats import blocks, flight_table
 from ray_rl_debug.formats.pasted import (
     asyncio_tools,
     chains,
+    commands,
     core_dumps,
     diffs,
     faulthandler,
@@ -65,7 +66,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "gdb": gdb.read,
     "symbols": lambda text: (symbols.read(text), symbols.read(f"  | @ 0x10c3aafe7 {text}")),
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
-    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text), labels.is_tool(text)),
+    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), commands.loop_of(text), commands.is_tool(text)),
     "cpp_traceback": lambda text: list(map(CppTraceback().feed, ("C++ Traceback (most recent call last):", f"0   {text}", text))),
     "core_dumps": lambda text: (core_dumps.read(text), core_dumps.read(f"#3 0x7f12ab34cd56 {text}")),
     "diffs": lambda text: list(diffs.sides(enumerate(f"--- a\n+++ b\n@@ -1 +1 @@\n{text}".split("\n"), 1))),

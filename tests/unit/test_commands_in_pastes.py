@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ray_rl_debug.analyze.native_frames import native_ray_call
-from ray_rl_debug.formats.pasted import labels
+from ray_rl_debug.formats.pasted import commands, labels
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.model.snapshot import Frame
 
@@ -46,7 +46,7 @@ def test_a_number_of_an_option_is_no_process() -> None:
     ],
 )
 def test_a_pause_before_a_look(line: str, pause_s: float | None) -> None:
-    assert labels.pause_s(line) == pause_s
+    assert commands.pause_s(line) == pause_s
 
 
 def test_a_look_after_a_pause_is_a_look_at_a_distance() -> None:

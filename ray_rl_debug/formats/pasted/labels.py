@@ -4,32 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.formats.pasted import lone_names, said
-from ray_rl_debug.formats.pasted.events import PIDS, Head
+from ray_rl_debug.formats.pasted import commands, lone_names, rank_numbers, said
+from ray_rl_debug.formats.pasted.events import Head
 
-_TOOL_ALONE = re.compile(
-    r"^\W{0,8}(?:(?:and|also|the|with|via|using|from|in|same|process|output|of|stack|trace|native|by|for) ){0,6}[`*]{0,3}"
-    r"(?:gdb|lldb|pstack|gstack|native|c\+\+|bt|backtrace|c(?:\+\+)? stack|native (?:stack|frames|trace))[`*]{0,3}"
-    r"(?: (?:output|stack|trace|backtrace|says|shows|gives|dump|frames)){0,3}\W{0,6}$",
-    re.IGNORECASE,
-)
-_TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\b(?:pstack|gstack|eu-stack)\b|\basyncio (?:ps|pstree)\b")
-_ARGUMENTS = re.compile(r"[^|;&$#]{0,200}")
-_OF_PID = re.compile(r"(?:^|\s)(?:-p|-?-pid)[ =]?(?P<pid>\d{1,9})\b")
-_OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w| ?(?:s|sec\w*|min\w*|ms|h|hours?|times?)\b)")
-"""A number alone. One behind an option is the option's (``record -d 60``)."""
-_OF_THREADS = re.compile(r"\b(?:apply|[Tt]hreads?|t a)(?:[ ,]{1,2}\d{1,6}\b){1,60}")
-"""gdb's own numbers: ``thread apply 4 9 bt``."""
-_OF_ANOTHER = re.compile(r"\b(?:ranks?|nodes?|hosts?|gpus?|workers?|replicas?|stages?|steps?|[TDPE]P|threads?|engines?)[ #:=_-]{0,2}$", re.IGNORECASE)
-"""Words of which the number behind them is no process id: *py-spy dump on the stuck rank 1*."""
-_LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
-_COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")
-_SHORT = 3
-"""Words of a comment that only names."""
-_SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5})(?P<unit>[smh]?) ?(?:;|&&|$)")
 _AT_DEBUGGER = re.compile(r"^\((?:cuda-)?gdb\) (?!attach)")
 """What somebody typed there: its numbers are of threads and frames."""
-_LOOP = re.compile(r"\bfor \w{1,20} in (?P<pids>\d{2,9}(?: \d{2,9}){1,200}) ?; ?do\b.{0,200}(?:py-?spy|pystack|gdb)")
 _NAMED_PID = re.compile(r"^\W{0,12}(?P<label>[A-Za-z][\w.-]{0,40}) ?\((?P<pid>\d{3,8})\):?\W{0,4}$")
 """``P0 (4000):``"""
 _ELASTIC_FIELD = re.compile(r"^\s{0,8}(?:time|host|rank|exitcode|error_file|traceback) {1,8}: ")
@@ -48,31 +27,6 @@ _SHOWN_FILE = re.compile(
     r"(?P<path>[\w./@-]{1,300}" + _ENDINGS + r"):?$"
 )
 _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}" + _ENDINGS + "$")
-_RANK = re.compile(
-    r"(?<![A-Za-z0-9_])(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
-    r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)|procs?(?= ?[#\[{(]?\d{1,3}(?!\d))"
-    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))"
-    r"(?:[ _#:=]{0,3}[\[{]?|\(| \((?=[\d ,–-]{3,200}\)))" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
-    re.IGNORECASE,
-)
-_NUMBER_FIRST = re.compile(
-    r"第?(\d{1,5}(?:(?: ?[-–~,、到至] ?)\d{1,5}){0,32}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)|^\W{0,6}(\d{1,5})卡(?=\W*$)",
-    re.IGNORECASE,
-)
-"""``0号卡``, ``第0张卡``"""
-_NUMBERS_ALONE = re.compile(
-    r"^[^\w(\[]{0,8}(?:(?:and|the|all|both|others?|rest|ranks?|of|them|cards|are|in|here)[ ,]{1,2}){0,4}"
-    r"\(?(?P<ranks>\d{1,4}(?:(?:, ?| and |-|–|/| ?& ?)\d{1,4}){1,64})\)?"
-    r"(?: (?:are|all|both|the|do|is|look|show|have|on|at|in|stack|place|here|stuck|hang|like|this|same|identical|alike|equal|thing|one))"
-    r"{0,9}\W{0,6}$",
-    re.IGNORECASE,
-)
-"""``0,1,3 all the same:``, ``all the others (0-3,5-7):``"""
-_RANK_AGAIN = re.compile(r"(?<=\d)(?P<between>\s?(?:,|/|&|\+|and|和|、)\s?(?:and )?)(?:global )?rank[ _#:=]?(?=\d)", re.IGNORECASE)
-"""``rank0 / rank1``: the word before each number."""
-_SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
-"""``tp_rank=3``"""
-_MAX_OF_RANGE = 4096
 _KIND = re.compile(
     r"\W{0,8}(?:(?:and|then|now|also|here|is|this|that|stacks?|trace|dump|frames|of|for|from|in|on|the|an?|one|our|my|its|other|same|next) ){0,8}"
     r"(?P<label>(?:[A-Za-z]{2,16}[ _-]){0,2}(?:actor|worker|driver|trainer|learner|runner|scheduler|controller|engine|server|launcher|client"
@@ -81,24 +35,6 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 """``and from the train actor:``"""
-_LEAST_PID = 1000
-"""Numbers without a word are ranks below it, and else process ids."""
-_PART_RANGE = re.compile(
-    r"\b(?P<first>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5}?)\s?(?:\.{2,3}|…|–|~|-|to|through|bis|à|至|到)\s?"
-    r"(?P<last>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})(?![\w.])"
-)
-"""``DP0 TP0 .. DP0 TP6``: names of parts that differ in their last number."""
-_PART_LIST = re.compile(
-    r"(?P<more>(?:(?:-|–|~|\.\.| ?, ?| and | to |, and )\d{1,4}){1,64})(?![\w.%]| ?[x×]\b| ?(?:gpus?|nodes?|cards?|layers?|ms|s)\b)", re.IGNORECASE
-)
-"""Behind the number of a part: ``TP1-3``, ``TP0, 1 and 3``."""
-_SAME_PARTS = re.compile(
-    r"(?<![A-Za-z0-9_])(?P<kind>DP|TP|PP|EP|CP)[ _-]?(?P<first>\d{1,4}(?:[-–]\d{1,4})?)"
-    r"(?P<more>(?:(?:, ?| ?[/&+] ?|,? and |、|和)(?P=kind)[ _-]?\d{1,4}(?:[-–]\d{1,4})?(?![\w.]*\w)){1,64})",
-    re.IGNORECASE,
-)
-"""``TP0, TP2-5``: one kind of part, its name before each number."""
-_LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
@@ -186,34 +122,42 @@ def read(text: str) -> Head | None:
     if _AT_DEBUGGER.match(stripped):
         return None
     if (of_pid := _NAMED_PID.match(stripped)) and not _PID.search(stripped):
-        ranks, label = _ranks(stripped)
+        ranks, label = rank_numbers.read(stripped)
         return Head(level="label", label=label or (None if ranks else of_pid["label"]), ranks=ranks, pid=int(of_pid["pid"]), is_new=True)
     if file := _FILE.match(stripped):
-        return Head(level="label", label=file["name"], is_new=True, ranks=_ranks(file["name"].replace("_", " "))[0], pid=_file_pid(file["name"]))
+        return Head(
+            level="label", label=file["name"], is_new=True, ranks=rank_numbers.read(file["name"].replace("_", " "))[0], pid=_file_pid(file["name"])
+        )
     if "." in stripped and (shown := _SHOWN_FILE.match(stripped.strip("`* "))) and (of_file := _OF_FILE_NAME.search(shown["path"])):
         return Head(level="label", is_new=True, ranks=(int(of_file[1]),))
     if child := _CHILD.match(stripped):
         return Head(level="label", label=child["name"], is_new=True)
     if numbered := _NUMBERED_PROCESS.match(stripped):
         return Head(level="label", label=numbered["name"].lower(), is_new=True)
-    if (ruled := _RULED_NAME.match(stripped)) is not None and _RANK.search(stripped) is None and not _ranks(stripped)[1]:
+    if (ruled := _RULED_NAME.match(stripped)) is not None and not rank_numbers.is_named(stripped) and not rank_numbers.read(stripped)[1]:
         return Head(level="label", node=ruled["name"], is_new=True)
-    if (":" in text and (told := _YAML.match(text))) and _RANK.search(told["name"]) is None:
+    if (":" in text and (told := _YAML.match(text))) and not rank_numbers.is_named(told["name"]):
         return Head(level="label", node=told["name"], is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "st" in text:
-        asked = _command(stripped)
+        asked = commands.pid_of(stripped)
         if asked is not None and (host or not stripped.startswith(("Error", "["))):
             beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped) or _SSH_TO.search(stripped)
             node = inside["name"] if inside else host["host"] if host else None
-            return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else _of_comment(stripped), node=node, is_new=True)
+            return Head(
+                level="label",
+                pid=asked,
+                ranks=said.numbers(beside["ranks"]) if beside else rank_numbers.read(commands.short_comment(stripped))[0],
+                node=node,
+                is_new=True,
+            )
     if host or (host := _SSH.match(stripped)):
         return Head(level="label", node=host["host"])
     if len(stripped) > 240:
         lead = _LEAD.match(stripped) if stripped.endswith((":", ":**")) else None
         return read(f"{lead['lead']}:") if lead is not None else None
     plain = stripped.replace("`", "")
-    ranks, label = _ranks(plain)
+    ranks, label = rank_numbers.read(plain)
     pid = _PID.search(plain)
     number = next((n for n in pid.groups() if n), None) if pid else None
     is_heading = _HEAVY.match(text) is not None or stripped.endswith((":", "**", "---", "===", "`", "]"))
@@ -254,11 +198,6 @@ def owner(text: str) -> Head | None:
     return read(f"{owns['who'] if owns is not None else text}:")
 
 
-def is_tool(text: str) -> bool:
-    """A heading that names a tool and nobody: ``and with gdb:``. What it shows is of the process above."""
-    return len(text) < 80 and _TOOL_ALONE.match(text) is not None
-
-
 def folded(text: str) -> Head | None:
     """The machines whose output follows, as ``clush -b`` and ``dshbak -c`` write them between two rules: ``gpu[01-03] (3)``, ``gpu04``."""
     found = _FOLDED.match(text)
@@ -274,12 +213,6 @@ def of_file(text: str) -> Head | None:
     return read(f"==> {text.strip()} <==") if _FILE_ALONE.match(text) else None
 
 
-def loop_of(text: str) -> tuple[int, ...]:
-    """``for p in 4008 4009; do py-spy dump --pid $p; done`` → the process ids."""
-    found = _LOOP.search(text) if "for " in text and len(text) <= 4_000 else None
-    return tuple(int(pid) for pid in found["pids"].split()) if found else ()
-
-
 def parts(text: str) -> tuple[str, tuple[int, ...], str] | None:
     """``DP0,3,5-7: f (a.py:1)`` → role, ranks and the rest."""
     found = _PARTS.match(text)
@@ -290,73 +223,6 @@ def ray_stack(text: str) -> str | None:
     """The line of ``ps`` in a head of ``ray stack``."""
     found = _RAY_STACK.match(text) if "Stack dump for" in text else None
     return found["rest"] if found else None
-
-
-def comment_of(text: str) -> str | None:
-    """What is written behind a command that dumps a process: ``py-spy dump --pid 12  # rank 3 looks the same``. It speaks of the stack to come."""
-    found = _COMMENT.search(text) if "#" in text else None
-    return found["comment"] if found is not None and _command(text[: found.start()]) is not None else None
-
-
-def _of_comment(text: str) -> tuple[int, ...]:
-    """``py-spy dump --pid 12  # rank 3``: a comment that names the process, and says no more."""
-    found = _COMMENT.search(text) if "#" in text else None
-    return _ranks(found["comment"])[0] if found is not None and len(found["comment"].split()) <= _SHORT else ()
-
-
-def pause_s(text: str) -> float | None:
-    """How long a line of the shell waits before it calls a tool: ``sleep 300; py-spy dump --pid 12``."""
-    found = _SLEEP.search(text) if "sleep " in text else None
-    if found is None or _command(text if " do " in text else text[found.end() :]) is None:
-        return None
-    return float(found["seconds"]) * {"m": 60.0, "h": 3600.0}.get(found["unit"], 1.0)
-
-
-def _command(text: str) -> int | None:
-    """The process for which a tool is called."""
-    for tool in _TOOL.finditer(text):
-        arguments = _ARGUMENTS.match(text, tool.end())
-        told = arguments[0] if arguments else ""
-        if named := _OF_PID.search(told):
-            return int(named["pid"])
-        told = _OF_THREADS.sub("", told)
-        before = ((told[: n.start()], n) for n in _OF_ITSELF.finditer(told))
-        alone = next((n for text_before, n in before if not (_LONG_OPTION.search(text_before) or _OF_ANOTHER.search(text_before))), None)
-        if alone is not None:
-            return int(alone["pid"])
-    return None
-
-
-def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
-    if between := _PART_RANGE.search(text):
-        first, last = (re.findall(r"([A-Z]+)[ _-]?(\d+)", between[k]) for k in ("first", "last"))
-        name, low = first[-1]
-        if first[:-1] == last[:-1] and name == last[-1][0] and 0 < int(last[-1][1]) - int(low) < _MAX_OF_RANGE:
-            return tuple(range(int(low), int(last[-1][1]) + 1)), "_".join([*map("".join, first[:-1]), name])
-    if (of_kind := _SAME_PARTS.search(text)) is not None:
-        kind = of_kind["kind"]
-        return said.numbers(re.sub(rf"{kind}[ _-]?", "", of_kind["first"] + of_kind["more"], flags=re.IGNORECASE)), kind.upper()
-    if _LOCAL.search(text):
-        text = _LOCAL.sub("local", text)
-    text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(lambda n: f"rank {n[1] or n[2]} ", text))
-    if ":" in text[-6:] and (alone := _NUMBERS_ALONE.match(text)) is not None:
-        numbers = said.numbers(alone["ranks"])
-        return numbers, PIDS if min(numbers) >= _LEAST_PID and "rank" not in text.lower() else None
-    found = _RANK.search(_RANK_AGAIN.sub(_comma, said.RANGE.sub(r"\1-\2", said.without_excepted(text))))
-    if found is None:
-        return (), None
-    if found["part"]:
-        name = found["part"].strip(" _,/").replace(" ", "_").upper()
-        more = _PART_LIST.match(found.string, found.start("part") + len(found["part"].rstrip(" _,/")))
-        digits = len(name) - len(name.rstrip("0123456789"))
-        several = said.numbers(name[-digits:] + more["more"]) if more else ()
-        return (several, name[:-digits].rstrip("_-")) if 1 < len(several) <= _MAX_OF_RANGE else ((), name)
-    return said.numbers(found["ranks"]), None
-
-
-def _comma(found: re.Match[str]) -> str:
-    """A comma in place of the word before the second rank; the number before it may be of something else: ``gpu0 / rank 0``."""
-    return ", " if "rank" in found.string[: found.start()].lower() else found[0]
 
 
 def _file_pid(name: str) -> int | None:

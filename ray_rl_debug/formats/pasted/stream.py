@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import gdb, kernel, labels, led, lone_names, said, sentences, told_of, tracebacks
+from ray_rl_debug.formats.pasted import commands, gdb, kernel, labels, led, lone_names, said, sentences, told_of, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.columns import Columns
@@ -229,11 +229,11 @@ class Stream:
     def _words(self, line: Line, text: str) -> None:
         """A sentence: whose stack comes next, or how many others are at the place of the last one."""
         is_head = text.rstrip(" `*_").endswith(":") or text.lstrip().startswith("#")
-        if loop := labels.loop_of(text):
+        if loop := commands.loop_of(text):
             self._found.end_stack()
             self._found.loop.begin(loop, len(self._found.dumps))
             return
-        if labels.is_tool(text):
+        if commands.is_tool(text):
             self._found.tool_at = line.number
         if _PER_RANK.search(text) or _RANKS_BELOW.match(text):
             self._per_rank = line.number
@@ -248,10 +248,10 @@ class Stream:
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
             label = lone_names.head_of(name)
-        comment = labels.comment_of(text)
+        comment = commands.comment_of(text)
         remark = said.remark(comment or text)
         is_head = is_head or comment is not None
-        if (pause_s := labels.pause_s(text)) is not None:
+        if (pause_s := commands.pause_s(text)) is not None:
             self._found.times.apart_s = pause_s
         if (clock_s := said.clock_s(text)) is not None:
             self._found.times.looked_at(clock_s)
