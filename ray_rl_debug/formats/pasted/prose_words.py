@@ -1,0 +1,81 @@
+"""Words of sentences that tell of stacks: who, where, and where doubt is."""
+
+from __future__ import annotations
+
+import re
+
+CLAUSES = re.compile(
+    r"(?<=[.;!?])\*{0,2}\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
+    r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d|(?:others?|rest|remaining)\b))"
+    r"|(?<=[a-z]),\s(?=ranks? ?#?\d{1,5} (?:is |are )?(?:stuck|blocked|waiting|waits?|hangs?|parked)\b)"
+    r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
+    r"|\s(?:e|et|und|y|mas|aber|mais|pero)\s(?=(?:(?:o|a|le|el|der|die) )?(?:ranks?|rang|rango|worker|gpu) ?#?\d{1,9}\b)"
+    r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
+    r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
+    re.IGNORECASE,
+)
+DOUBT = re.compile(
+    r"\b(?:if|would|could|should|might|may|must|can|will|when|whenever|until|never|not|no longer|instead of|unless|previously|used to"
+    r"|likely|probably|possibly|perhaps|maybe|presumably|supposedly|apparently|guess|suspect(?:ed)?"
+    r"|fix(?:es|ed)?)\b|n't\b|\?\s*$",
+    re.IGNORECASE,
+)
+NUMBERED = r"(?:\d{1,4}|one|two|three|four|five|six|seven|eight|both|all|every|each)"
+WHO = re.compile(
+    r"(?P<thread>`?\b(?:(?:the )?main thread|(?:thread|hilo|fil) principal|Hauptthread|MainThread|(?:thread|hilo) (?:do|del|du|de la) \w{3,40}|"
+    r"Thread-\d{1,5}|[A-Za-z]\w{0,40}(?:Thread|Executor)(?:[-_]\d{1,5}){1,2}"
+    r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread|(?<=\ban )(?:[\w-]{2,20} ){1,3}thread"
+    r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread|(?<=\bthe )(?:[\w-]{2,20} ){1,2}thread)\b`?)"
+    r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
+    r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
+    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|"
+    r"(?:the )?(?:driver|trainer|scheduler|detokenizer|launcher|router|controller|orchestrator)(?![.(_])"
+    r"|the (?:(?:main |master |root )?process|program|server|client|engine|worker)(?![.(_]))\b`?)"
+    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b)"
+    r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
+    + NUMBERED
+    + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine))? ?"
+    r"(?:ranks?|process(?:es)?|threads?|workers?|tasks|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?"
+    r"|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
+    r"|every(?:one|body) else|(?:its|the|a|each) (?:forked )?child(?:ren)?(?: process(?:es)?)?(?: \d{3,9}\b)?"
+    r"|others?(?: ones?| ranks?| process(?:es)?| box(?:es)?| workers?| nodes?)?"
+    r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
+    r"|(?P<cjk>(?:全部|所有|其余|其他|另外)的? ?(?:(?P<many>\d{1,4}) ?[个张] ?)?(?:ranks?|进程|卡|worker|节点)的?)"
+    r"|(?P<tool>\b(?:py-?spy(?: dump)?|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b`?[^.`]{0,60}"
+    r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?: the (?:call )?stack)?(?=[\s:(]{0,4}`))",
+    re.IGNORECASE,
+)
+STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
+"""What a sentence says of a place that a tool shows, where it names no process."""
+STANDS = re.compile(
+    r"\b(?:stuck|blocked|blocks|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
+    r"|remain(?:s|ed)?|stays?|stayed"
+    r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b"
+    r"|\b(?:has|have|had) (?:all |both |already |since |long ){0,3}(?:entered|reached|arrived (?:at|in)|gone into|got(?:ten)? to)\b"
+    r"|\b(?:está|estão|están|esperam?|esperan?|attend(?:ent)?|est|sont|hängt|hängen|wartet|warten|steht|stehen)"
+    r"(?: (?:parad|bloquead|atascad|detenid|bloqué|pres)\w{0,3})? (?:em|en|na|no|dans|sur|in|auf|bei)\b"
+    r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等",
+    re.IGNORECASE,
+)
+AT_ON = re.compile(
+    r"\b(?:hangs?|hanging|hung|stuck|blocks|blocked|waits?|waiting|stalls|stalled)(?: for ever)? (?:in|at|inside|on) "
+    r"(?P<where>`[^`]{2,200}`(?:[^`.;]{0,12}`[^`]{2,200}`){0,4})[^`.;]{0,12} (?:on|for) (?:the )?$",
+    re.IGNORECASE,
+)
+"""``it hangs in `get_state_dict()` on `` before a rank."""
+IT = re.compile(
+    r"\s{1,2}(?:it|there|(?:this|that)(?! (?:ranks?|process|workers?|nodes?|actor|thread|gpu|card|machine|host|one)\b))\b(?! \w{0,20}`)",
+    re.IGNORECASE,
+)
+THEY_THERE = re.compile(
+    r"\W{0,6}(?:and )?(?:they|it|these|those|(?:all|both) of them)\b[^`.;]{0,30}?\b(?:stuck|blocked|blocks?|stops?|stopped|waits?|waiting|hangs?|hung"
+    r"|hanging|parked|sits?|sitting|stays?|stayed|remains?|remained|never returns?)\b[^`.;]{0,12}\b(?:there|in it|inside)\b",
+    re.IGNORECASE,
+)
+"""*Ranks 0-2 enter `all_reduce`. They block there.*: who and where the sentence before says."""
+ENTERS = re.compile(
+    r"[`*\s]{0,4}(?:all |both |have |has |had |then )?(?:enter|reach|call|start|hit|get to|got to|join|post)(?:e?s|e?d|ing)?\b", re.IGNORECASE
+)
+GO_IN = re.compile(
+    r"[`*\s]{0,4}(?:all |both |then )?(?:enter|reach|post)(?:e?s|e?d)?\b(?!.{0,80}\b(?:then|before|after|first|once)\b)", re.IGNORECASE
+)
