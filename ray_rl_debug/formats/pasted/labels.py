@@ -35,11 +35,17 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 """``and from the train actor:``"""
+_WHOSE_STACK = re.compile(
+    r"\W{0,12}(?:the )?(?P<label>(?:main|child|parent|master|worker|server|driver|engine|scheduler|trainer|client|launcher|actor) process)(?:['’]s)?"
+    r" (?:main )?(?:thread )?(?:stack|back ?trace|trace|dump)\b[^.;]{0,60}$",
+    re.IGNORECASE,
+)
+"""``Worker process thread stack (stuck)``, as a summary that can be opened."""
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
     r"|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
-    r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
+    r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스|процесс)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
     r"|\b(?:back ?traces?|stacks?(?: ?traces?)?|bt|dumps?|threads) (?:of|for|from) (?:the )?(?:child |worker |parent )?(?P<of>\d{3,9})\b(?! \w)"
     r"|^\W{0,12}(?P<program>\d{3,8}) python[\d.]{0,5}\W{0,4}$|^\W{0,12}(?P<first>\d{3,8}) ?\((?=[^()]{0,40}rank)"
 )
@@ -60,6 +66,11 @@ _YAML = re.compile(
     re.IGNORECASE,
 )
 """Whose stack comes, where somebody writes a list of them as YAML."""
+_YAML_LIST = re.compile(
+    r"^\s{0,24}(?:- )?(?:pods|hosts|nodes|machines|hostnames): {0,8}"
+    r"\[ ?(?P<names>[\"']?[A-Za-z][\w.-]{0,80}[\"']?(?:, ?[\"']?[A-Za-z][\w.-]{0,80}[\"']?){0,64}) ?\]\s{0,8}$"
+)
+"""``hosts: [gpu-01, gpu-02]``"""
 _RULED_NAME = re.compile(
     r"^(?P<rule>-{2,20}|={2,20}|#{2,20}|\*{2,20}|~{2,20}|<{2,9}|>{2,9}) ?(?P<name>[A-Za-z][\w.-]{0,60}-\d{1,5}(?:-\d{1,5}){0,2}) ?[-=#*~<>]{2,20}$"
 )
@@ -109,6 +120,8 @@ _STANDS_SO = re.compile(
     re.IGNORECASE,
 )
 """A long sentence that says of one process where it stands, above its stack: ``... I find that the rank 0 process hangs on a broadcast``."""
+_SHORT = 100
+"""A heading has no more characters."""
 _MOST_WORDS = 14
 """Of a sentence that is read whole."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
@@ -138,6 +151,15 @@ def read(text: str) -> Head | None:
         return Head(level="label", node=ruled["name"], is_new=True)
     if (":" in text and (told := _YAML.match(text))) and not rank_numbers.is_named(told["name"]):
         return Head(level="label", node=told["name"], is_new=True)
+    if ": [" in text and (listed := _YAML_LIST.match(text)) is not None:
+        names = re.findall(r"[A-Za-z][\w.-]*", listed["names"])
+        return Head(level="label", node=",".join(names), count=len(names) if len(names) > 1 else None, is_new=True)
+    if (
+        len(stripped) <= _SHORT
+        and (whose := _WHOSE_STACK.match(stripped)) is not None
+        and not (_PID.search(stripped) or rank_numbers.is_named(stripped))
+    ):
+        return Head(level="label", label=whose["label"].lower(), is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "st" in text:
         asked = commands.pid_of(stripped)

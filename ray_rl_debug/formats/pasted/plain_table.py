@@ -5,7 +5,22 @@ from __future__ import annotations
 import csv
 import re
 
-_OF_STACKS = ("stack", "frame", "top frame", "where", "location", "callstack", "call stack", "stuck at", "stuck in", "backtrace", "python stack")
+_OF_STACKS = (
+    "stack",
+    "frame",
+    "top frame",
+    "where",
+    "location",
+    "callstack",
+    "call stack",
+    "stuck at",
+    "stuck in",
+    "backtrace",
+    "python stack",
+    "caller",
+    "called from",
+    "called by",
+)
 OF_NAMES = {
     "rank": "rank",
     "ranks": "ranks",

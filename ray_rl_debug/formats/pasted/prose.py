@@ -28,6 +28,10 @@ _NEAR = 240
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
 """What may stand behind the code of an entry that says where somebody is."""
+_OF_WHOM = re.compile(
+    r"\s(?:on|of|for|from) (?P<who>(?:(?:ranks?|pids?|process(?:es)?) )?\d{1,9}(?:(?:, ?| and |, and )\d{1,9}){0,16})\b", re.IGNORECASE
+)
+"""*py-spy on 8102 and 8103 shows ...*"""
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "both": 2}
 
 
@@ -180,6 +184,8 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
         return
     dump = Partial(threads=[thread], source="text", line=number, is_headless=True)
     if who["tool"]:
+        if (of := _OF_WHOM.search(who[0])) is not None and (named := labels.read(f"{of['who']}:")) is not None:
+            set_names(dump, named)
         dumps.append(dump)
         return
     told = who[0].strip("` ")

@@ -35,7 +35,13 @@ _LEAST_OF_CHAIN = 3
 
 def is_chain(quoted: str | None) -> bool:
     """Is it a whole chain of calls? A single name may be shown for many reasons."""
-    return quoted is not None and joined.names(quoted, least=_LEAST_OF_CHAIN, code=2) is not None
+    return quoted is not None and (joined.names(quoted, least=_LEAST_OF_CHAIN, code=2) is not None or _is_placed(quoted))
+
+
+def _is_placed(quoted: str) -> bool:
+    """``f (a.py:1) < g (b.py:2)``"""
+    found = joined.read(quoted, is_named=True)
+    return found is not None and sum(1 for _, file, _ in found.places if file) > 1
 
 
 def last_code(text: str) -> str:
@@ -64,7 +70,7 @@ def read(text: str) -> list[CodePlace]:
             elif not found and (behind := _function_behind(text[end:])) is not None:
                 found.append((behind, place["file"], line))
             continue
-        if not found and code["quoted"] and (chain := joined.names(told)) is not None:
+        if not found and code["quoted"] and (chain := (joined.read(told, is_named=True) if _is_placed(told) else joined.names(told))) is not None:
             return list(chain.places) if chain.order == "inner" else list(reversed(chain.places))
         if found and told.startswith("."):
             continue  # a part of what is told of the place

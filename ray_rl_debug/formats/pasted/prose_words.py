@@ -10,6 +10,7 @@ CLAUSES = re.compile(
     r"|(?<=[a-z]),\s(?=ranks? ?#?\d{1,5} (?:is |are )?(?:stuck|blocked|waiting|waits?|hangs?|parked)\b)"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:e|et|und|y|mas|aber|mais|pero)\s(?=(?:(?:o|a|le|el|der|die) )?(?:ranks?|rang|rango|worker|gpu) ?#?\d{1,9}\b)"
+    r"|,?\s(?:[иа]\s)?(?=(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9} )"
     r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
     r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
     re.IGNORECASE,
@@ -31,7 +32,8 @@ WHO = re.compile(
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|"
     r"(?:the )?(?:driver|trainer|scheduler|detokenizer|launcher|router|controller|orchestrator)(?![.(_])"
     r"|the (?:(?:main |master |root )?process|program|server|client|engine|worker)(?![.(_]))\b`?)"
-    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b)"
+    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b"
+    r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine))? ?"
@@ -54,6 +56,7 @@ STANDS = re.compile(
     r"|\b(?:has|have|had) (?:all |both |already |since |long ){0,3}(?:entered|reached|arrived (?:at|in)|gone into|got(?:ten)? to)\b"
     r"|\b(?:está|estão|están|esperam?|esperan?|attend(?:ent)?|est|sont|hängt|hängen|wartet|warten|steht|stehen)"
     r"(?: (?:parad|bloquead|atascad|detenid|bloqué|pres)\w{0,3})? (?:em|en|na|no|dans|sur|in|auf|bei)\b"
+    r"|\b(?:за)?(?:вис(?:ит|ят|ла|ли)?|жд[её]т|ждут|сто(?:ит|ят)|застря(?:л|ла|ли)|заблокирован\w?) (?:в|на|внутри)\b"
     r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等",
     re.IGNORECASE,
 )

@@ -27,6 +27,12 @@ _NUMBERS_ALONE = re.compile(
     re.IGNORECASE,
 )
 """``0,1,3 all the same:``, ``all the others (0-3,5-7):``"""
+_PIDS = re.compile(
+    r"\b(?:pids[ :=#]{1,3}(?=\d)|(?:processes|procs|children|workers) (?=\d{4}))\(?"
+    r"(?P<pids>\d{1,9}(?:(?: ?[,/&] ?(?:and )?| and | )\d{1,9}){1,64})(?![\w.]*\w)",
+    re.IGNORECASE,
+)
+"""``pids 11 12 13 14``, ``processes 8102 and 8103``"""
 _RANK_AGAIN = re.compile(r"(?<=\d)(?P<between>\s?(?:,|/|&|\+|and|和|、)\s?(?:and )?)(?:global )?rank[ _#:=]?(?=\d)", re.IGNORECASE)
 """``rank0 / rank1``: the word before each number."""
 _SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
@@ -70,6 +76,8 @@ def read(text: str) -> tuple[tuple[int, ...], str | None]:
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
     text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(lambda n: f"rank {n[1] or n[2]} ", text))
+    if (pids := _PIDS.search(text)) is not None and not is_named(text):
+        return tuple(int(n) for n in re.findall(r"\d+", pids["pids"])), PIDS
     if ":" in text[-6:] and (alone := _NUMBERS_ALONE.match(text)) is not None:
         numbers = said.numbers(alone["ranks"])
         return numbers, PIDS if min(numbers) >= _LEAST_PID and "rank" not in text.lower() else None

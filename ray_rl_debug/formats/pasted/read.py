@@ -84,7 +84,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     if _may_be_told(data, dumps):
         told_in_words = prose.read(data)
         if sum(len(d.threads) for d in told_in_words) > sum(1 for d in dumps for t in d.threads if t.frames):
-            dumps[:] = [d for d in dumps if not d.threads] + told_in_words
+            dumps[:] = [d for d in dumps if not any(t.frames for t in d.threads)] + told_in_words
             for dump in told_in_words:
                 left.take(dump.line or 0)
     absent.tell(missing, dumps)

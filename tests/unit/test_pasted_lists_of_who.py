@@ -1,0 +1,70 @@
+"""Heads that name several processes at once, or a process by its part in the program, and sentences that name whom a tool has looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from ray_rl_debug.formats.pasted import labels
+from ray_rl_debug.formats.pasted.read import read
+
+STACK = "  f (a.py:3)\n  main (a.py:9)\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "pids"),
+    [
+        ("x4 (pids 11 12 13 14):", [11, 12, 13, 14]),
+        ("pids 8102, 8103 and 8104:", [8102, 8103, 8104]),
+        ("processes 8102 and 8103:", [8102, 8103]),
+    ],
+)
+def test_several_process_ids_over_one_stack(head: str, pids: list[int]) -> None:
+    assert [d.pid for d in read(f"{head}\n```\n{STACK}```\n")] == pids
+
+
+def test_small_numbers_of_processes_are_ranks() -> None:
+    assert [d.rank for d in read(f"processes 0, 1:\n```\n{STACK}```\n")] == [0, 1]
+
+
+def test_a_list_of_hosts_is_one_look_at_several() -> None:
+    dumps = read(f"- hosts: [gpu-01, gpu-02]\n  stack:\n{STACK}- hosts: [gpu-04]\n  stack:\n{STACK}")
+    assert [(d.node, [s.count for _, s in d.said]) for d in dumps] == [("gpu-01,gpu-02", [2]), ("gpu-04", [])]
+
+
+@pytest.mark.parametrize("text", ["Worker process thread stack (stuck)", "The worker process's stack:", "**Worker process stack trace**"])
+def test_a_process_is_named_by_its_part(text: str) -> None:
+    found = labels.read(text)
+    assert found is not None
+    assert found.label == "worker process"
+
+
+@pytest.mark.parametrize(
+    "text", ["The stuck process stack is below", "Each process stack trace was the same", "worker process stack grew. It is odd"]
+)
+def test_a_process_without_a_part_is_not_named(text: str) -> None:
+    found = labels.read(text)
+    assert found is None or found.label is None
+
+
+def test_a_table_with_tabs_ends_with_the_caller() -> None:
+    rows = "0\t811\tidle\tall_reduce (c10d.py:2810)\tclip (clip.py:60)\n1\t813\tactive\titem (metrics.py:31)\tlog (loop.py:90)\n"
+    dumps = read(f"rank\tpid\tstate\ttop\tcaller\n{rows}")
+    assert [(d.rank, d.pid, [f[0] for f in d.threads[0].frames]) for d in dumps] == [(0, 811, ["all_reduce", "clip"]), (1, 813, ["item", "log"])]
+
+
+def test_a_sentence_says_whom_a_tool_has_looked_at() -> None:
+    dumps = read("py-spy on 8102 and 8103 shows `all_gather (c10d.py:3100) < gather (eval.py:44)`.\n")
+    assert [(d.pid, d.threads[0].frames) for d in dumps] == [
+        (pid, [("all_gather", "c10d.py", 3100), ("gather", "eval.py", 44)]) for pid in (8102, 8103)
+    ]
+
+
+def test_a_listing_stays_beside_what_sentences_tell() -> None:
+    listing = "  PID STAT WCHAN               CMD\n 8101 Dl   nfs_wait_bit_killable python train.py\n"
+    dumps = read(f"```\n{listing}```\npy-spy on 8102 shows `all_gather (c10d.py:3100) < gather (eval.py:44)`.\n")
+    assert sorted(d.pid or 0 for d in dumps) == [8101, 8102]
+
+
+def test_sentences_in_russian() -> None:
+    dumps = read("Обучение зависает. ранг 0 висит в `barrier (c10d.py:4100)`, а ранг 1 ждёт в `load (model.py:88)`.\n")
+    assert [(d.rank, d.threads[0].frames[0][0]) for d in dumps] == [(0, "barrier"), (1, "load")]
