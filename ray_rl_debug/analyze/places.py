@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.engine_places import coordinated, engine_place, paired, sharded
+from ray_rl_debug.analyze.framework_places import place_in_libraries
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, spot_of
 from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, NEWS, NO_NEWS, TIMER, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
-from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
-from ray_rl_debug.analyze.library_places import pauses_before_retry, stdlib_place
+from ray_rl_debug.analyze.library_places import pauses_before_retry
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
-from ray_rl_debug.analyze.torch_calls import CALLS_OF_TORCH, COLLECTIVES, P2P, RENDEZVOUS, ROOTED, is_bare_call, is_bare_result
+from ray_rl_debug.analyze.torch_calls import CALLS_OF_TORCH, COLLECTIVES, P2P, ROOTED, is_bare_call
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 
@@ -54,14 +54,10 @@ _RETRIES = ("opentelemetry/exporter/", "tenacity/")
 """Libraries that pause between two tries by an event's wait with a time limit."""
 _STORE = frozenset({"wait", "get"})
 """Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
-GROUP_WAIT = "placement_group.wait"
 _TAKES = frozenset({"acquire", "__enter__"})
 """What takes a lock, in C."""
 _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
 """Where a member of a process group that sleeps below a frame of torch waits for the others (DDP: in the backward pass)."""
-_TORCH_DISTRIBUTED = ("torch/distributed", "torch_npu/distributed", "torch_xla/distributed", "torch_mlu/distributed", "torch_musa/distributed")
-"""torch's own, and what makers of other devices put around it."""
-_TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
 _FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/parquet/core.py")
 """Libraries that read and write files in C: a thread that is off the CPU there waits for one."""
 RETRIED = "a request that failed and is tried again"
@@ -73,16 +69,6 @@ SYSTEM_V = "a semaphore of System V"
 """Operation of a thread that waits at one."""
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
-_NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
-_CUDA_WAITS = frozenset("synchronize wait wait_event wait_stream".split())
-_JAX_WAITS = frozenset("block_until_ready _value __array__ device_get _single_device_array_to_np_array_did_copy".split())
-"""Of JAX's arrays: a result is asked for, which the device still has to give."""
-_JAX_TOGETHER = frozenset("sync_global_devices process_allgather broadcast_one_to_all assert_equal".split())
-"""Of JAX's between hosts."""
-_DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
-_RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
-"""Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
-
 _CALL_KIND = {
     "open": Kind.FILE, "fsync": Kind.FILE, "flock": Kind.FLOCK, "fcntl": Kind.FLOCK, "recv": Kind.SOCKET, "send": Kind.SOCKET,
     "connect": Kind.SOCKET, "accept": Kind.SOCKET, "wait": Kind.CHILD, "sleep": Kind.SLEEP, "futex": Kind.LOCK, "read": Kind.FILE,
@@ -175,7 +161,7 @@ def _place(
         on_loop = False  # Ray runs a synchronous method of an async actor there: nobody else's loop is blocked by mistake
     if any(spot_of(ONE_AT_A_TIME, f.function, f.file) is not None for f in frames):
         on_loop = False
-    kind, op = _library_place(frames, names, inner, thread)
+    kind, op = place_in_libraries(frames, names, inner, thread)
     timed = False
     ran = may_have_left(thread)
     was_left = kind in _NEVER_SLEEP and (call == "wait" or (ran and call == "sleep"))
@@ -302,56 +288,6 @@ _CALLS_FOR_POOL = (
 def _is_program_text(frames: Sequence[Frame]) -> bool:
     """``python -c``; with other frames around it, it starts a library's helper process."""
     return len(frames) == 1 and frames[0].file == "<string>"
-
-
-def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
-    """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
-    if meets_nodes(frames[i] for i in inner):
-        return Kind.RENDEZVOUS, "the rendezvous of the nodes"
-    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT or is_bare_call(frames[i])]
-    for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
-        if found := [i for i in torch_dist if names[i] in wanted]:
-            outermost = names[found[-1]]  # private where a framework builds its group from torch's parts
-            return kind, "the creation of a process group" if outermost.startswith("_") else outermost
-    for i in reversed(torch_dist):
-        if names[i] == "_wait_batch_p2p":
-            return Kind.P2P, "batch_isend_irecv"
-        if names[i] in P2P:
-            return Kind.P2P, names[i]
-        if names[i] in COLLECTIVES or names[i] in _TORCH_WAIT:
-            return Kind.COLLECTIVE, "wait_tensor" if names[i] in _TORCH_WAIT else names[i]
-    for i in inner:
-        n, f = names[i], frames[i].file
-        if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__") or _starts_child(n, names[:i])):
-            return Kind.DATALOADER, n
-        at_device = (f.startswith("torch/cuda/") and n in _CUDA_WAITS) or (f.startswith("jax/_src/") and n in _JAX_WAITS)
-        if n in _JAX_TOGETHER and f.endswith("jax/experimental/multihost_utils.py"):
-            return Kind.COLLECTIVE, n
-        if at_device or is_bare_result(frames[i]):
-            return Kind.CUDA, n
-        if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
-            return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
-        if f.endswith("ray/util/placement_group.py") and n == "wait":
-            return Kind.RAY_WAIT, GROUP_WAIT
-        if f == "ray/_raylet.pyx" and n == "wait":
-            return Kind.RAY_WAIT, "wait"
-        if f == "ray/worker.py" and n == "main_loop":  # before Ray 2.0
-            return (Kind.RAY_IDLE, n) if i <= 1 else (None, "")
-        if f.endswith("ray/_private/worker.py") or f == "ray/worker.py":
-            if n in ("get_objects", "get"):
-                return Kind.RAY_GET, "get"
-            if n == "wait":
-                return Kind.RAY_WAIT, "wait"
-            if n == "connect" or (n == "init" and any(x == "connect" for x in names[: i + 1])):
-                return Kind.RAY_INIT, "connect"
-            if n == "main_loop":
-                return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
-    return stdlib_place(frames, names, inner, thread)
-
-
-def _starts_child(name: str, inside: Sequence[str]) -> bool:
-    """Does a loader start its workers?"""
-    return name == "__init__" and ("_launch" in inside or "_Popen" in inside or inside[-1:] == ["start"])
 
 
 def _frameless_wait(frames: Sequence[Frame], names: Sequence[str], own: int, in_group: bool) -> tuple[Kind, str] | None:

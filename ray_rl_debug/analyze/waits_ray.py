@@ -14,9 +14,9 @@ import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.framework_places import GROUP_WAIT
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
-from ray_rl_debug.analyze.places import GROUP_WAIT
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
