@@ -20,6 +20,10 @@ _JAX_WAITS = frozenset("block_until_ready _value __array__ device_get _single_de
 """Of JAX's arrays: a result is asked for, which the device still has to give."""
 _JAX_TOGETHER = frozenset("sync_global_devices process_allgather broadcast_one_to_all assert_equal".split())
 """Of JAX's between hosts."""
+_JAX_STARTS = frozenset({"initialize", "connect"})
+"""Of jax/_src/distributed.py: each process comes back when all have come to the coordinator."""
+_CHECKPOINT = "torch/distributed/checkpoint/"
+"""Its functions are called like collectives, and do work of their own between those of torch."""
 _DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
@@ -29,7 +33,11 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
     """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
     if meets_nodes(frames[i] for i in inner):
         return Kind.RENDEZVOUS, "the rendezvous of the nodes"
-    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT or is_bare_call(frames[i])]
+    torch_dist = [
+        i
+        for i in inner
+        if (frames[i].file.startswith(_TORCH_DISTRIBUTED) and not _works_itself(frames, i)) or names[i] in _TORCH_WAIT or is_bare_call(frames[i])
+    ]
     for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
         if found := [i for i in torch_dist if names[i] in wanted]:
             outermost = names[found[-1]]  # private where a framework builds its group from torch's parts
@@ -48,6 +56,8 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
         at_device = (f.startswith("torch/cuda/") and n in _CUDA_WAITS) or (f.startswith("jax/_src/") and n in _JAX_WAITS)
         if n in _JAX_TOGETHER and f.endswith("jax/experimental/multihost_utils.py"):
             return Kind.COLLECTIVE, n
+        if n in _JAX_STARTS and f.endswith("jax/_src/distributed.py"):
+            return Kind.RENDEZVOUS, "jax.distributed.initialize"
         if at_device or is_bare_result(frames[i]):
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
@@ -68,6 +78,12 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
             if n == "main_loop":
                 return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
     return stdlib_place(frames, names, inner, thread)
+
+
+def _works_itself(frames: Sequence[Frame], at: int) -> bool:
+    """Is it a function of the checkpoint's that has called something else than torch's collectives?"""
+    inside = frames[:at]
+    return bool(inside) and _CHECKPOINT in frames[at].file and all(_CHECKPOINT in f.file or not f.file.startswith(_TORCH_DISTRIBUTED) for f in inside)
 
 
 def _starts_child(name: str, inside: Sequence[str]) -> bool:

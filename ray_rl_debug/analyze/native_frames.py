@@ -6,6 +6,7 @@ frames do not tell.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -26,6 +27,9 @@ _MUTEX = re.compile(
     r"|^(?:__)?internal_atexit$"
 )
 """``__internal_atexit`` does nothing but take the lock of the list of what runs at the end; a child of a fork may have it taken for ever."""
+_CONDITION = re.compile(
+    r"\bstd::(?:__\w{1,6}::)?condition_variable(?:_any)?::wait|absl::\w{0,20}:{0,2}CondVar::Wait|(?:std|__1)::future|std::__future_base|arrow::Future"
+)
 _GIL = re.compile(r"^(?:take_gil|PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|PyGILState_Ensure|_?PyThreadState_Attach)$")
 _GPU = re.compile(
     r"^(?:cu|cuda|hip|aclrt|rt|mu|musa)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip|xpu)"
@@ -119,6 +123,12 @@ def is_at_mutex(frames: Sequence[Frame]) -> bool:
     """
     native = [f for f in frames[:_FEW] if is_native(f)]
     return any(_MUTEX.search(f.function.partition("(")[0]) for f in native) or is_in_handler(frames)
+
+
+def is_at_condition(frames: Sequence[Frame]) -> bool:
+    """Does it wait in C++ until other threads of its library have done something? Python's own locks are built on conditions too, and are none."""
+    native = [f.function for f in itertools.takewhile(is_native, frames[:_FEW])]
+    return any(_CONDITION.search(f) for f in native) and not any("PyThread_acquire_lock" in f for f in native)
 
 
 def wants_interpreter(frames: Sequence[Frame]) -> bool:

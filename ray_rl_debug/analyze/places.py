@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, NEWS, NO_NEWS, TIMER,
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import pauses_before_retry
-from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
+from ray_rl_debug.analyze.native_frames import is_at_condition, is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
 from ray_rl_debug.analyze.torch_calls import CALLS_OF_TORCH, COLLECTIVES, P2P, ROOTED, is_bare_call
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
@@ -63,6 +63,8 @@ _FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/pa
 RETRIED = "a request that failed and is tried again"
 INTERPRETER = "the interpreter's lock (GIL)"
 """Operation of a thread that wants it, where nobody measured for how long."""
+LIBRARY_THREADS = "other threads of the library that it has called"
+"""Operation of a thread that waits at a condition of C++ below a call of its own code."""
 OF_KERNEL = {NEWS: "news of the files that it watches", NO_NEWS: "news of files that are no longer there", TIMER: "its timer"}
 """Operations of threads that wait for what the kernel tells."""
 SYSTEM_V = "a semaphore of System V"
@@ -133,6 +135,8 @@ def _below_native(
         place = with_locals(place, sample, frames) if sample is not None else place
         if thread is None and sample is not None and sample.owns_gil and place.kind is Kind.IDLE:
             place = msgspec.structs.replace(place, kind=Kind.CODE)  # who only waits for work has given the interpreter away
+        if place.kind is Kind.LOCK and is_at_condition(frames) and not is_at_mutex(frames):
+            place = msgspec.structs.replace(place, kind=Kind.EVENT, op=LIBRARY_THREADS)
     if thread is None and (wants_interpreter(frames) or (sample is not None and sample.waits_for_gil)):
         place = _at_interpreter(place)
     waits = native_wait(frames)

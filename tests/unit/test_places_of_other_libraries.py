@@ -21,6 +21,7 @@ OWN = Frame(function="main", file="train.py", line=9)
     [
         ([("block_until_ready", "jax/_src/array.py")], Kind.CUDA),
         ([("sync_global_devices", "jax/experimental/multihost_utils.py")], Kind.COLLECTIVE),
+        ([("connect", "jax/_src/distributed.py"), ("initialize", "jax/_src/distributed.py")], Kind.RENDEZVOUS),
         ([("_read_from_socket", "redis/connection.py")], Kind.SOCKET),
         ([("_read_bytes", "pymysql/connections.py")], Kind.SOCKET),
         (
@@ -33,6 +34,33 @@ OWN = Frame(function="main", file="train.py", line=9)
 def test_a_library_tells_what_its_caller_waits_for(inner: list[tuple[str, str]], kind: Kind) -> None:
     frames = [*(Frame(function=n, file=f, line=5) for n, f in inner), OWN]
     assert place_of(frames, ThreadSample(stack=0, name="MainThread")).kind is kind
+
+
+_DCP = ("reduce_scatter", "torch/distributed/checkpoint/utils.py")
+
+
+@pytest.mark.parametrize(
+    ("inner", "is_wait"),
+    [
+        ([("scatter_object_list", "torch/distributed/distributed_c10d.py"), _DCP], True),
+        ([("wrapper", "torch/distributed/checkpoint/logger.py"), _DCP], False),
+        ([("deepcopy", "copy.py"), ("local_step", "torch/distributed/checkpoint/state_dict_saver.py"), _DCP], False),
+    ],
+)
+def test_a_step_of_a_checkpoint_is_no_wait_for_ranks(inner: list[tuple[str, str]], is_wait: bool) -> None:
+    frames = [*(Frame(function=n, file=f, line=5) for n, f in inner), OWN]
+    assert (place_of(frames, ThreadSample(stack=0, name="MainThread")).kind is Kind.COLLECTIVE) is is_wait
+
+
+def _native(*names: str) -> list[Frame]:
+    return [*(Frame(function=n, file="libx.so", line=0) for n in names), Frame(function="copy_files", file="pyarrow/fs.py", line=27), OWN]
+
+
+def test_a_condition_of_cpp_is_no_lock() -> None:
+    waits = ["pthread_cond_wait@@GLIBC_2.3.2", "std::condition_variable::wait", "arrow::fs::CopyFiles"]
+    assert place_of(_native(*waits)).kind is Kind.EVENT
+    assert place_of(_native("pthread_cond_wait@@GLIBC_2.3.2", "PyThread_acquire_lock_timed")).kind is Kind.LOCK
+    assert place_of(_native("__lll_lock_wait", "pthread_mutex_lock", "std::mutex::lock")).kind is Kind.LOCK
 
 
 def test_a_loader_that_has_its_workers_is_not_about_to_start_them() -> None:
