@@ -35,12 +35,17 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 """``and from the train actor:``"""
+_PART_OF_PROGRAM = r"main|child|parent|master|worker|server|driver|engine|scheduler|trainer|client|launcher|actor"
 _WHOSE_STACK = re.compile(
-    r"\W{0,12}(?:the )?(?P<label>(?:main|child|parent|master|worker|server|driver|engine|scheduler|trainer|client|launcher|actor) process)(?:['’]s)?"
-    r" (?:main )?(?:thread )?(?:stack|back ?trace|trace|dump)\b[^.;]{0,60}$",
+    r"\W{0,12}(?:the )?(?P<label>(?:"
+    + _PART_OF_PROGRAM
+    + r") process)(?:['’]s)?(?: main)?(?: thread)? (?:stack|back ?trace|trace|dump)\b[^.;]{0,60}$"
+    r"|\W{0,12}(?:py-?spy|pystack|gdb|stack|back ?trace|trace)(?: dump| output| trace)?[`*]{0,3} (?:of|for|from) (?:the )?"
+    r"(?P<of>" + _PART_OF_PROGRAM + r")\b(?! (?:\d|threads?\b))[^.;]{0,60}$"
+    r"|#{1,6} (?:the )?(?P<alone>" + _PART_OF_PROGRAM + r")(?: process)?\W{0,4}$",
     re.IGNORECASE,
 )
-"""``Worker process thread stack (stuck)``, as a summary that can be opened."""
+"""``Worker process thread stack (stuck)``, as a summary that can be opened; ``py-spy dump of parent (idle)``."""
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
@@ -159,7 +164,7 @@ def read(text: str) -> Head | None:
         and (whose := _WHOSE_STACK.match(stripped)) is not None
         and not (_PID.search(stripped) or rank_numbers.is_named(stripped))
     ):
-        return Head(level="label", label=whose["label"].lower(), is_new=True)
+        return Head(level="label", label=(whose["label"] or whose["of"] or whose["alone"]).lower(), is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "st" in text:
         asked = commands.pid_of(stripped)

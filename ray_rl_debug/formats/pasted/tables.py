@@ -17,6 +17,8 @@ from ray_rl_debug.formats.pasted.strace import StraceReader
 MAX_ROWS = 5_000
 _ANSWERS_WITHIN = 3
 """Lines below ``grep State /proc/12/status`` in which its answer stands."""
+_ENDED = "<defunct>"
+"""How ``ps`` marks a process that has ended, also where no column tells states."""
 _NUMBERS = re.compile(r"\d{1,9}(?: ?[-–,] ?\d{1,6}){0,64}")
 
 
@@ -94,10 +96,9 @@ class Tables:
         self._rows += 1
         if (top := self._tree.top(line.text, line.number)) is not None:
             self._dumps.append(Partial(threads=[], source="ps", pid=top[0], title=top[1], line=line.number - 1, node=line.node or self.node))
+        state = row.state or ("Z" if row.title is not None and row.title.endswith(_ENDED) else None)
         ppid = row.ppid if row.ppid is not None else self._tree.parent(line.text, row.pid)
-        dump = Partial(
-            threads=[], source="ps", pid=row.pid, ppid=ppid, state=row.state, title=row.title, line=line.number, node=line.node or self.node
-        )
+        dump = Partial(threads=[], source="ps", pid=row.pid, ppid=ppid, state=state, title=row.title, line=line.number, node=line.node or self.node)
         if row.tid is not None or row.wchan is not None:
             dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan, call=row.call))
         if row.file is not None:
