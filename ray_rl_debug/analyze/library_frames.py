@@ -45,5 +45,5 @@ _LIBRARIES = frozenset(
 _STDLIB_FILES = frozenset(
     "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"
     " signal.py weakref.py _weakrefset.py re.py copy.py pickle.py pickletools.py os.py gzip.py zipfile.py codecs.py socketserver.py asyncore.py"
-    " _zmq.py inspect.py typing.py random.py glob.py sched.py pdb.py bdb.py cmd.py".split()
+    " _zmq.py inspect.py typing.py random.py glob.py sched.py pdb.py bdb.py cmd.py Queue.py SocketServer.py".split()
 )

@@ -54,6 +54,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
     ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
     ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
+    ("Queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
     ("concurrent/futures/_base.py", frozenset({"result", "exception", "result_iterator", "as_completed", "_result_or_cancel"}), Kind.FUTURE),
     ("concurrent/futures/_base.py", frozenset({"wait"}), Kind.FUTURE),
     ("concurrent/futures/thread.py", frozenset({"shutdown"}), Kind.JOIN),
@@ -85,6 +86,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
     ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
+    ("SocketServer.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
 )  # fmt: skip
 
 _CLIENT_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (

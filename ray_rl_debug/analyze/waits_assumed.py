@@ -119,9 +119,10 @@ def _to_the_only_one(view: View, sources: Collection[str], known: Sequence[Edge]
     if thread is not None and thread.place.kind is Kind.FUTURE and busy[0].followed is None:
         return  # who completes the future is not shown: it may be one of these
     asked = {e.target for e in known if e.source == busy[0].key}
+    shown = sum(1 for s in view if s.threads)
     for one in view:
         if one.threads and one.is_idle and one.key not in sources and one.key not in asked:
-            evidence = f"of {len(view.seen)} processes only {busy[0].identity.label} is not idle"
+            evidence = f"of {shown} processes with stacks only {busy[0].identity.label} is not idle"
             yield Edge(source=one.key, target=busy[0].key, why=Why.ASSUMED, op="its work", evidence=evidence, certainty=Certainty.POSSIBLE)
 
 

@@ -158,6 +158,20 @@ def in_the_kernel(scene: Scene, one: Seen) -> NextDump:
     )
 
 
+def why_it_ended(scene: Scene, one: Seen) -> NextDump:
+    """A process that has ended has no stack: the kernel's log and its own say why it did."""
+    return NextDump(
+        what=f"why {named(scene, one)} ended",
+        who=(one.who(),),
+        command="sudo dmesg -T | grep -iE 'oom|out of memory|killed process|segfault|xid' | tail -n 20",
+        why="a listing shows it in state Z: it has ended, so no tool can dump it",
+        outcomes=(
+            Outcome(seen="a line names its pid", means="the kernel ended it: out of memory, a crash, or its GPU"),
+            Outcome(seen="no line names it", means="it ended itself: the end of its own log holds the first failure"),
+        ),
+    )
+
+
 def launched(scene: Scene) -> Iterator[NextDump]:
     """The ranks below a launcher that alone was dumped: it waits for their end, whatever they do."""
     for one in scene.view:

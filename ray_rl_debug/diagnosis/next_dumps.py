@@ -36,6 +36,7 @@ from ray_rl_debug.diagnosis.dump_targets import (
     pid_of,
     refused,
     unread,
+    why_it_ended,
 )
 from ray_rl_debug.diagnosis.dumps_of_lists import of_lists
 from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_ends, of_logs
@@ -98,6 +99,9 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     for one in sorted(unshown, key=lambda s: bool(scene.graph.out(s.key)))[:1]:
         if one.process.state in ("D", "T", "t"):
             yield in_the_kernel(scene, one)
+            continue
+        if one.has_ended:
+            yield why_it_ended(scene, one)
             continue
         yield NextDump(
             what=f"{named(scene, one)}, of which no stack was given",

@@ -196,14 +196,16 @@ def _defunct(scene: Scene) -> Iterator[Found]:
     if not scene.view.by_hand:
         return
     gone = [s for s in scene.view if s.has_ended and "python" in s.process.title and s.process.kind != "ray-worker"]
-    shown = [s for s in scene.view if s.threads and s.kind not in _WAITS_FOR_CHILDREN]
+    parents_of_gone = {s.process.ppid for s in gone}
+    # A launcher that watches its children has nothing else to do, and has not seen yet that one ended.
+    shown = [s for s in scene.view if s.threads and s.kind not in _WAITS_FOR_CHILDREN and not (s.is_idle and s.process.pid in parents_of_gone)]
     if shown:
         # A rank that waits for others waits for its brothers: children of one launcher.
         parents = {s.process.ppid for s in shown if s.kind in WAITS_FOR_RANKS} - {None}
         if len(parents) != 1 or not all(s.kind in WAITS_FOR_RANKS for s in shown):
             return
         gone = [s for s in gone if s.process.ppid in parents]
-    living = [s for s in scene.view if not s.has_ended]
+    living = [s for s in scene.view if not s.has_ended and (s.threads or "python" in s.process.title)]
     if not gone or not living:
         return
     finding = make_finding(

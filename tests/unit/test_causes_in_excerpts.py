@@ -8,7 +8,7 @@ import pytest
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.model.report import Certainty, Report
+from ray_rl_debug.model.report import Cause, Certainty, Report
 
 DRIVER = "".join(f"#{n}  0x00007fec9b630c50 in ?? () from /lib/libcuda.so.1\n" for n in range(8))
 
@@ -140,3 +140,39 @@ def test_logs_of_a_failure_say_what_to_look_at_next(tmp_path: Path):
     report = told(tmp_path, text)
     assert report.next_dumps
     assert "ray::" in report.next_dumps[0].command
+
+
+FOREST = """    PID COMMAND
+   2780 slurm_script
+   2791  \\_ python3.11
+   2816      \\_ python3.11
+   2834          \\_ python3.11 <defunct>
+   2835          \\_ python3.11
+   2836          \\_ python3.11 <defunct>
+"""
+LAUNCHER = """Thread 2816 (idle): "MainThread"
+    _poll (multiprocessing/popen_fork.py:27)
+    _join_procs (torch/multiprocessing/spawn.py:112)
+    _monitor_workers (torch/distributed/elastic/agent/server/local_elastic_agent.py:200)
+    _invoke_run (torch/distributed/elastic/agent/server/api.py:865)
+    <module> (torch/distributed/run.py:810)
+"""
+RANK = """Thread 2835 (active): "MainThread"
+    {0}train_epoch (engine.py:345)
+    <module> (rnn.py:11)
+"""
+
+
+def test_ranks_that_ended_below_a_launcher_are_named_beside_the_one_that_waits(tmp_path: Path):
+    rank = RANK.format("all_reduce (torch/distributed/distributed_c10d.py:2050)\n    ")
+    report = told(tmp_path, f"```\n{FOREST}```\n```\n{LAUNCHER}```\n```\n{rank}```\n")
+    first = report.findings[0]
+    assert (first.cause, [w.pid for w in first.who]) == (Cause.RANK_DIED, [2834, 2836])
+    assert "3 more live" in first.summary
+    assert report.next_dumps[0].command.startswith("sudo dmesg")
+
+
+def test_what_only_a_listing_shows_is_not_called_idle(tmp_path: Path):
+    report = told(tmp_path, f"```\n{FOREST}```\n```\n{LAUNCHER}```\n```\n{RANK.format('')}```\n")
+    said = [link.evidence for f in report.findings for link in f.chain]
+    assert [t for t in said if "is not idle" in t] == ["of 2 processes with stacks only python3.11 (pid 2835) is not idle"]

@@ -22,6 +22,8 @@ OWN = Frame(function="main", file="train.py", line=9)
         ([("block_until_ready", "jax/_src/array.py")], Kind.CUDA),
         ([("sync_global_devices", "jax/experimental/multihost_utils.py")], Kind.COLLECTIVE),
         ([("connect", "jax/_src/distributed.py"), ("initialize", "jax/_src/distributed.py")], Kind.RENDEZVOUS),
+        ([("wait", "threading.py"), ("get", "Queue.py"), ("_get_batch", "torch/utils/data/dataloader.py")], Kind.DATALOADER),
+        ([("wait", "threading.py"), ("get", "Queue.py")], Kind.QUEUE),
         ([("_read_from_socket", "redis/connection.py")], Kind.SOCKET),
         ([("_read_bytes", "pymysql/connections.py")], Kind.SOCKET),
         (
