@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.formats.pasted import labels
 from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.report import Cause
 
 STACK = "  f (a.py:3)\n  main (a.py:9)\n"
 
@@ -68,3 +73,27 @@ def test_a_listing_stays_beside_what_sentences_tell() -> None:
 def test_sentences_in_russian() -> None:
     dumps = read("Обучение зависает. ранг 0 висит в `barrier (c10d.py:4100)`, а ранг 1 ждёт в `load (model.py:88)`.\n")
     assert [(d.rank, d.threads[0].frames[0][0]) for d in dumps] == [(0, "barrier"), (1, "load")]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"), [("pid=81 (LLMRayActor) 的栈：", "ray::LLMRayActor"), ("PID 81 (idle):", None), ("PID 81 (Worker):", None)]
+)
+def test_the_class_beside_a_process_id(text: str, title: str | None) -> None:
+    found = labels.read(text)
+    assert found is not None
+    assert (found.pid, found.title) == (81, title)
+
+
+def test_an_idle_actor_of_another_class_is_not_said_to_be_absent_from_a_group(tmp_path: Path) -> None:
+    idle = "    main_loop (ray/_private/worker.py:935)\n    <module> (ray/_private/workers/default_worker.py:297)\n"
+    meets = (
+        "    _create_c10d_store (torch/distributed/rendezvous.py:189)\n"
+        "    init_process_group (torch/distributed/distributed_c10d.py:1361)\n    setup (d.py:8)\n"
+    )
+    file = tmp_path / "post.md"
+    file.write_text(f"pid=81 (LLMRayActor):\n```\n{idle}```\npid=82 (TrainRayActor):\n```\n{meets}```\n")
+    snapshot = load([file]).snapshot
+    assert snapshot is not None
+    first = diagnose(snapshot).findings[0]
+    assert first.cause is Cause.INIT_DEADLOCK
+    assert [w.pid for w in first.who] == [None]

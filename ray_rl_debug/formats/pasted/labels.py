@@ -93,6 +93,10 @@ _SSH_TO = re.compile(r"\bssh (?:-\w{1,3} (?:[\w.=-]{1,40} (?=[a-z]))??){0,3}(?:[
 """To which machine the command goes that follows on the same line."""
 _PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
+_CLASS_BESIDE = re.compile(
+    r"\b(?:pid|PID)[ #:=]{1,3}\d{2,9}[,:]? ?\((?P<name>[A-Z]\w{1,60}(?:Actor|Worker|Proc|Engine|Runner|Trainer|Manager|Server|Rollout|Group))\)"
+)
+"""``pid=1234 (ActorModelRayActor)``: the class of an actor of Ray's."""
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
 _CHILD = re.compile(r"^Process (?P<name>[A-Za-z_][\w-]{0,80}(?:-\d{1,6}|_[A-Z]{2}\d{1,4})(?::\d{1,6}){0,4}):$")
 """How multiprocessing announces the traceback of a child."""
@@ -191,6 +195,8 @@ def read(text: str) -> Head | None:
     told_title = _TITLE.search(stripped)
     part = _PART_ALONE.match(stripped) if told_title is None and is_heading else None
     title = told_title["title"] if told_title else f"VLLM::{part['name']}" if part else None
+    if title is None and (of_class := _CLASS_BESIDE.search(plain)) is not None:
+        title = f"ray::{of_class['name']}"
     count = said.count_in(stripped) if not ranks else None
     if not (ranks or label or number or title or count):
         return _node_alone(stripped, is_heading)
