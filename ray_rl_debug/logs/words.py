@@ -161,7 +161,7 @@ HANDLED = re.compile(_GOES_ON)
 """Words of a program that goes on in spite of an error."""
 _WENT_ON = re.compile(
     _any(
-        r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
+        r"(?<![Nn]o )(?<!ranks )(?<!last )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
         r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b|\bApplication startup complete\b",
         r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
         r"\b[A-Za-z][\w.-]* (?:is|are|came|comes) (?:now |back )?up(?:$|[.,;!]| and\b| again\b)",

@@ -108,3 +108,12 @@ def test_a_name_of_capitals_before_the_level_is_that_of_a_logger(tmp_path: Path)
     absent = "2026-03-02 10:00:00 LINK ERROR plugin of the disk: libdisk.so: No such file or directory\n"
     assert first(tmp_path, f"{absent}2026-03-02 10:00:01 LINK INFO ready\n") is None
     assert first(tmp_path, absent) is not None
+
+
+def test_how_far_a_rank_came_is_no_word_of_success(tmp_path: Path) -> None:
+    mark = "bench.node-3 [stderr] [rank3]:[E909 09:55:46.99{} ProcessGroupNCCL.cpp:{}] [Rank 3] "
+    late = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2070, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600010 milliseconds\n"
+    far = "Timeout at NCCL work: 2070, last enqueued NCCL work: 2082, last completed NCCL work: 2069.\n"
+    told = story(tmp_path, mark.format(6, 607) + late + mark.format(7, 1709) + far)
+    assert told is not None and told.first is not None
+    assert (told.first.signature, told.survived) == ("RRD645", ())
