@@ -102,7 +102,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Has nothing to do: no running method, no telling thread that works."""
         if self.telling is not None:
             return self.telling.place.kind in IDLE_KINDS
-        return self.process.kind == "ray-worker" and self.identity.method is None
+        is_unread = any(r.kind == "unread" for r in self.process.remarks)
+        return self.process.kind == "ray-worker" and self.identity.method is None and not is_unread
 
     def who(self, *, task: str | None = None, thread: str | None = None) -> Who:
         i = self.identity

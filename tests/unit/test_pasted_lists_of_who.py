@@ -97,3 +97,22 @@ def test_an_idle_actor_of_another_class_is_not_said_to_be_absent_from_a_group(tm
     first = diagnose(snapshot).findings[0]
     assert first.cause is Cause.INIT_DEADLOCK
     assert [w.pid for w in first.who] == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("^CProcess wandb_internal:", "wandb_internal"), ("Process ForkPoolWorker-3:", "ForkPoolWorker-3"), ("Process overview:", None)],
+)
+def test_a_child_that_was_interrupted(text: str, label: str | None) -> None:
+    found = labels.read(text)
+    assert (found.label if found is not None else None) == label
+
+
+def test_a_process_that_a_tool_could_not_read_is_not_said_to_be_idle(tmp_path: Path) -> None:
+    file = tmp_path / "post.md"
+    file.write_text("=== stdout ===\nProcess 830: ray::JobSupervisor\nPython v3.7.7\n\n=== stderr ===\nError: failed to get os threadid\n")
+    snapshot = load([file]).snapshot
+    assert snapshot is not None
+    report = diagnose(snapshot)
+    assert "idle" not in report.verdict.summary
+    assert "830" in report.next_dumps[0].command

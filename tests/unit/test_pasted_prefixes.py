@@ -27,6 +27,16 @@ def test_mixed_lines_of_two_writers_are_two_processes(prefixes: tuple[str, str],
     assert (found[1].node, found[1].rank, found[1].pid) == (node, rank, pid)
 
 
+def test_frames_of_torchs_exceptions_have_prefixes_too() -> None:
+    mark = "bench.node-d003 [stderr] "
+    frames = (
+        "frame #0: c10::Error::Error() + 0x57 (0x7f1e in /lib/libc10.so)",
+        "frame #1: c10d::watchdog() + 0x1d2 (0x7f1e in /lib/libtorch_cuda.so)",
+    )
+    found = read("\n".join(mark + line for line in frames))
+    assert [len(t.frames) for d in found for t in d.threads] == [2]
+
+
 def test_a_word_before_a_head_alone_is_no_prefix() -> None:
     """The frames stand without it."""
     text = "\n".join(['I took this: Thread 7 (idle): "MainThread"', "    f (a.py:1)", 'I took this: Thread 8 (idle): "MainThread"', "    g (a.py:2)"])

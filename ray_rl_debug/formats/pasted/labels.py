@@ -98,7 +98,9 @@ _CLASS_BESIDE = re.compile(
 )
 """``pid=1234 (ActorModelRayActor)``: the class of an actor of Ray's."""
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
-_CHILD = re.compile(r"^Process (?P<name>[A-Za-z_][\w-]{0,80}(?:-\d{1,6}|_[A-Z]{2}\d{1,4})(?::\d{1,6}){0,4}):$")
+_CHILD = re.compile(
+    r"^(?:\^C)?Process (?P<name>[A-Za-z_][\w-]{0,80}(?:-\d{1,6}|_[A-Z]{2}\d{1,4})(?::\d{1,6}){0,4}|[a-z]{1,40}(?:_[a-z]{1,40}){1,4}):$"
+)
 """How multiprocessing announces the traceback of a child."""
 _NUMBERED_PROCESS = re.compile(r"^(?P<name>[Pp]rocess \d{1,4}) .{0,60}\b(?:traceback|back ?trace|stack(?: trace)?)s?:$")
 """``Process 3 timed out with traceback:``: a launcher's own number."""

@@ -15,18 +15,19 @@ MAX_PREFIXES = 200
 _MAX_LINES = 20_000
 
 _LEARNED_FROM = re.compile(
-    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "| [\w.<>]{1,80} \([^()\s]{1,300}:\d|\.py:\d{1,7},? in |#\d{1,4} {1,3}0x)[^\n]{0,8000}$',
+    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "| [\w.<>]{1,80} \([^()\s]{1,300}:\d|\.py:\d{1,7},? in |#\d{1,4} {1,3}0x'
+    rb"|frame #\d{1,4}: )[^\n]{0,8000}$",
     re.MULTILINE,
 )
 _OF_HEADS = (b"hread ", b"Process ", b"Traceback (most recent call last)", b".py:", b" #0")
 """One of them is in every head, or frame that stands without one."""
 _HEAD = (
     r"(?:(?:Thread|Current thread) 0x[0-9a-fA-F]{4,16} |Thread (?:0x[0-9a-fA-F]{1,16}|\d{1,16}) \((?:active|idle)|Process \d{1,9}: "
-    r"|Traceback \(most recent call last\)|#0 {1,3}0x[0-9a-f]{6,16} in )"
+    r"|Traceback \(most recent call last\)|#0 {1,3}0x[0-9a-f]{6,16} in |frame #0: )"
 )
 _FRAME = (
     r"(?:  File \"[^\"\n]{1,300}\", line \d|    [\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)$"
-    r"|#[1-9]\d{0,3} {1,3}0x[0-9a-f]{6,16} in )"
+    r"|#[1-9]\d{0,3} {1,3}0x[0-9a-f]{6,16} in |frame #[1-9]\d{0,3}: )"
 )
 _BEFORE_HEAD = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _HEAD + ")")
 _BEFORE_FRAME = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _FRAME + ")")

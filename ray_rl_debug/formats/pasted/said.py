@@ -26,7 +26,9 @@ _SETTING = re.compile(
 _COUNT_ALONE = re.compile(
     r"^\W{0,8}(?P<count>\d{1,6}) (?:of (?:them |\d{1,6} )?)?(?:are |is )?(?:in|at|here|stuck|like this|with this)\b.{0,40}:\W{0,6}$"
 )
-_OF_RUN = re.compile(r"\b(?:with|using|across|over|my|our|(?:on|of|for|from) (?:the|my|our|these))\s$", re.IGNORECASE)
+_OF_RUN = re.compile(
+    r"\b(?:with|using|across|over|my|our|(?:on|of|for|from) (?:the|my|our|these)|(?:dumps?|traces?|runs?|jobs?) (?:on|of|from))\s$", re.IGNORECASE
+)
 """Before the number of all processes that somebody has or has looked at: ``py-spy on the three processes:``."""
 _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch"
@@ -36,7 +38,7 @@ _SAME = re.compile(
 )
 _SAME_OTHER = re.compile(
     r"\b(?:the )?(?:same|identical|similar) (?:`(?!\w{1,60}\.py)"
-    r"|(?:[\w-]{1,20} )?(?:time|hash|config\w{0,10}|version|setup|env\w{0,10}|model|data|machine)\b)"
+    r"|(?:[\w-]{1,20} )?(?:time|hash|config\w{0,10}|version|setup|env\w{0,10}|model|data|machine|host|node|box|gpus?|server|rack|switch)\b)"
 )
 """``at the same time``, ``the same `Operation```: what is the same there is no place."""
 _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
@@ -91,8 +93,8 @@ _TIME_IN_WORDS = re.compile(
 )
 _NUMBERS_IN_WORDS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "five": 5, "ten": 10, "fifteen": 15, "twenty": 20, "thirty": 30, "half an": 0.5}
 _UNREAD = re.compile(
-    r"UNW_E\w{1,20}|\bEPERM\b|Operation not permitted|Permission [Dd]enied|os error [123]\b|\bESRCH\b|No such process|Failed to "
-    r"(?:suspend|get (?:stack|process|python)|find|copy|lock|attach|read)"
+    r"UNW_E\w{1,20}|\bEPERM\b|Operation not permitted|Permission [Dd]enied|os error [123]\b|\bESRCH\b|No such process|[Ff]ailed to "
+    r"(?:suspend|get (?:stack|process|python|os threadid)|find|copy|lock|attach|read)"
     r"|[Pp]y-?spy (?:dump )?(?:failed|attempts failed|could not|hangs|hung|timed out|got stuck)|pystack (?:failed|could not)"
     r"|Unable to (?:attach|get|find)|[Cc]ould not attach|ptrace: "
     r"|[Ff]ailed to (?:attach|trace)|(?:is|has) no[ t]{0,2} ?(?:a )?[Pp]ython|no Python (?:interpreter|threads?|process)"
@@ -102,7 +104,7 @@ _UNREAD = re.compile(
 )
 _TOOL = re.compile(
     r"py-?spy|pystack|\bgdb\b|ptrace|UNW_E|\(os error|Timed out waiting for process"
-    r"|Failed to (?:suspend|get stack|find python|copy .{1,40} symbol)|^\W{0,4}Reason: E[A-Z]+"
+    r"|[Ff]ailed to (?:suspend|get (?:stack|os threadid)|find python|copy .{1,40} symbol)|^\W{0,4}Reason: E[A-Z]+"
 )
 _PID = re.compile(r"(?:\bpid\b[ =:#]{0,3}|--pid[ =]|-p |PID[:= ]{1,2}|[Pp]rocess (?:id )?#?)(\d{1,9})\b")
 _PIDS = re.compile(r"(?<![\w.:])\d{3,9}(?![\w.:])")
