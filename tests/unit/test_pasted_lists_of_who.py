@@ -116,3 +116,25 @@ def test_a_process_that_a_tool_could_not_read_is_not_said_to_be_idle(tmp_path: P
     report = diagnose(snapshot)
     assert "idle" not in report.verdict.summary
     assert "830" in report.next_dumps[0].command
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        ("on gpu-a1:", "on gpu-b2:"),
+        ("From gpu-a1", "From gpu-b2"),
+        ("**head node**", "**worker node**"),
+        ("machine A:", "machine B:"),
+        ("Server 1", "Server 2"),
+        ("first node:", "second node:"),
+    ],
+)
+def test_one_process_id_on_two_machines_is_two_processes(heads: tuple[str, str]) -> None:
+    dumps = read("".join(f'{head}\n```\nThread 77 (idle): "MainThread"\n{STACK}```\n' for head in heads))
+    assert len({d.node for d in dumps} - {None}) == 2
+
+
+@pytest.mark.parametrize("text", ["step-3:", "on the worker node", "It hangs on gpu-a1 and not elsewhere", "node 3:"])
+def test_words_that_name_no_other_machine(text: str) -> None:
+    found = labels.read(text)
+    assert (found.node if found is not None else None) in (None, "node3")

@@ -61,8 +61,18 @@ _NODE = re.compile(
 )
 _NODES = re.compile(r"^\W{0,8}(?:all |on |the |other ){0,3}(?P<word>node|host|machine|pod)s ?#?" + said.NUMBERS + r"(?![\w.-]*\w)", re.IGNORECASE)
 """``Hosts 1-3 went on:``: one stack comes for several."""
-_HOST_ALONE = re.compile(r"^[^\w\n]{0,6}(?P<host>(?P<stem>[a-z]{2,20})-(?=[\w.-]{0,40}\d)[\w.-]{1,60}):[^\w\n]{0,4}$")
-"""``gpu-a7:`` over what was seen there."""
+_HOST_ALONE = re.compile(
+    r"^[^\w\n]{0,6}(?P<lead>(?:[Oo]n|[Ff]rom|[Aa]t) (?:the )?)?"
+    r"(?P<host>(?P<stem>[a-z]{2,20})-(?=[\w.-]{0,40}\d)[\w.-]{0,59}\w)(?P<colon>:)?[^\w\n]{0,4}$"
+)
+"""``gpu-a7:`` over what was seen there; ``on gpu-a7`` too."""
+_NODE_BY_WORD = re.compile(
+    r"^\W{0,8}(?:(?:on|from|at|the|and|now|stack|dump|output|of) ){0,4}"
+    r"(?P<node>(?:head|worker|master|first|second|third|fourth|other) (?:node|host|machine|server|box)"
+    r"|(?:node|host|machine|server|box) [A-H]|(?:server|box) \d{1,4})(?: \([^()]{1,60}\))?\W{0,6}$",
+    re.IGNORECASE,
+)
+"""``**head node**``, ``machine B:``, ``Server 2``"""
 _WORKER = re.compile(r"(?<![\w-])(?P<label>worker #?\d{1,5})(?![\w.-]*\w)", re.IGNORECASE)
 """One of several processes by its number; ``worker-3`` is a machine more often."""
 _YAML = re.compile(
@@ -266,7 +276,14 @@ def _file_pid(name: str) -> int | None:
 
 
 def _node_alone(text: str, is_heading: bool) -> Head | None:
-    if not is_heading or len(text) > 80:
+    if len(text) > 80:
+        return None
+    alone = _HOST_ALONE.match(text)
+    if alone is not None and (alone["lead"] or alone["colon"]) and not lone_names.is_no_machine(alone["stem"]):
+        return Head(level="label", node=alone["host"])
+    if (by_word := _NODE_BY_WORD.match(text)) is not None and (is_heading or by_word["node"][-1].isdecimal()):
+        return Head(level="label", node=by_word["node"].lower())
+    if not is_heading:
         return None
     if (nodes := _NODES.match(text)) is not None:
         count = len(said.numbers(nodes["ranks"]))
@@ -275,9 +292,6 @@ def _node_alone(text: str, is_heading: bool) -> Head | None:
         return Head(level="label", label=worker["label"].lower().replace("#", ""), is_new=True)
     node = _NODE.search(text)
     if node is None:
-        alone = _HOST_ALONE.match(text)
-        if alone is not None and not lone_names.is_no_machine(alone["stem"]):
-            return Head(level="label", node=alone["host"])
         kind = _KIND.match(text if text.endswith(":") or not text.startswith("#") else f"{text}:")
         return Head(level="label", label=" ".join(kind["label"].lower().split()), is_new=True) if kind is not None else None
     return Head(level="label", node=_machine(node))
