@@ -15,6 +15,7 @@ import pytest
 from ray_rl_debug.commands import streams
 from ray_rl_debug.commands.cli import main
 from ray_rl_debug.metrics.model import Run, Series
+from ray_rl_debug.metrics.statistics import numeric
 from ray_rl_debug.render.html import curves
 from ray_rl_debug.render.text_plot import draw
 
@@ -163,6 +164,7 @@ def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[st
 
 def test_without_scipy_one_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
+    numeric.load.cache_clear()  # tests before this one had it
     assert main(["metrics", write(tmp_path / "a.jsonl", {"critic/score/mean": [0.1] * 60})]) == 2
     error, hint, id_ = capsys.readouterr().err.splitlines()
     assert "scipy" in error

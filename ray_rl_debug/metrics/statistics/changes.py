@@ -183,7 +183,8 @@ class _Search:
         plain = shaped = np.inf
         for _, total, along, _, _ in self.left(rows):
             plain = np.minimum(plain, total)
-            shaped = np.minimum(shaped, total - (along * along).max(axis=-1))
+            most = np.maximum(along.max(axis=-1), -along.min(axis=-1))  # its square is the largest of all squares, without a table of these
+            shaped = np.minimum(shaped, total - most * most)
         return self._n * np.log(plain / np.maximum(shaped, 1e-300))
 
     def best(self, values: Any) -> _Best | None:

@@ -7,6 +7,7 @@ as the values (generalised least squares, in the form of Cochrane and Orcutt, 19
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ MODELS = tuple(
 )
 
 
+@functools.lru_cache(maxsize=2 * len(MODELS))
 def nuisance(noise: Noise, n: int) -> Any:
     """Orthonormal rows for what is not looked at: a level, a slope, and the unknown past of the first value."""
     np, _ = load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from ray_rl_debug.bounded.one_core import one_core
 from ray_rl_debug.model.errors import MissingExtraError
 
 
+@functools.cache
 def load() -> tuple[Any, Any]:
     """numpy, and scipy.stats.
 
