@@ -42,7 +42,7 @@ def holder_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         unseen = to_unseen(one, f"the {what} at which pid {one.process.pid} waits", Why.MESSAGE)
         yield msgspec.structs.replace(unseen, op=what)
     for other in holders:
-        evidence = f"waits at the {what} {held.path if held else ''}; {other.identity.label} has it open too: it {other.does()}"
+        evidence = f"waits at the {what}{f' {held.path}' if held else ''}; {other.identity.label} has it open too: it {other.does()}"
         yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, op=what, evidence=evidence, certainty=Certainty.LIKELY)
     for other in ended:
         evidence = f"waits at a {what}; pid {other.process.pid} has ended and may have had it open too"

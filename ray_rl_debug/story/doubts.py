@@ -1,7 +1,7 @@
 """What makes a failure doubtful that stands alone: words of its own line by which the run went on.
 
 An error that ends a program is its last word. So whatever a line tells behind the error of what was done then, and whatever is remarked behind it in
-brackets, is doubt enough not to accuse. It excuses nobody: beside a failure that shows an end such a line is told as before.
+brackets, is doubt enough not to accuse. It excuses nobody: beside a failure that shows an end such a line is told as any other.
 """
 
 from __future__ import annotations
