@@ -42,6 +42,8 @@ FINE_SPAN = 100
 """Values on each side that are looked at then, and twice as many blocks as places may be away."""
 SIMPLER = 1.01
 """A step, or else a bend, is taken where it leaves at most so much more than the best slope."""
+EXACT = 1e-6
+"""Of the sum of squares: a fit that leaves less is as good as one that leaves this. Half the digits tell no more."""
 SEED = 7
 NOISES = tuple(
     Noise(rho, theta)
@@ -169,22 +171,27 @@ class _Search:
             basis = nuisance(noise, n)
             flat = without(basis, noise.innovations(self.shapes))
             sizes = np.sqrt(np.maximum((flat * flat).sum(axis=1), 1e-9))
-            self._by_noise.append((noise, basis, flat / sizes[:, None], sizes))
+            unit = flat / sizes[:, None]
+            self._by_noise.append((noise, basis, unit, unit.astype(np.float32), sizes))
 
-    def left(self, rows: Any) -> Any:
-        """For each noise: the innovations of the rows without any shape, their sums of squares, and what each shape explains of these."""
-        for noise, basis, flat, sizes in self._by_noise:
-            new = without(basis, noise.innovations(rows))
-            yield new, (new * new).sum(axis=-1), new @ flat.T, flat, sizes
+    def left(self, values: Any) -> Any:
+        """For each noise: the innovations of the series without any shape, their sum of squares, and what each shape explains of it."""
+        for noise, basis, unit, _, sizes in self._by_noise:
+            new = without(basis, noise.innovations(values))
+            yield new, (new * new).sum(axis=-1), new @ unit.T, unit, sizes
 
     def ratios(self, rows: Any) -> Any:
-        """Logarithm of the likelihood ratio, twice, for each row."""
+        """Logarithm of the likelihood ratio, twice, for each row: of hundreds of series, so in half the digits, which is twice as fast."""
         np, _ = load()
         plain = shaped = np.inf
-        for _, total, along, _, _ in self.left(rows):
+        for noise, basis, _, unit, _ in self._by_noise:
+            new = without(basis, noise.innovations(rows))
+            total = (new * new).sum(axis=-1)
+            length = np.sqrt(np.maximum(total, 1e-300))[..., None]
+            along = (new / length).astype(np.float32) @ unit.T  # a correlation, so that no size of the values is too large for it
+            most = np.maximum(along.max(axis=-1), -along.min(axis=-1)).astype(float)  # its square is the largest, without a table of squares
             plain = np.minimum(plain, total)
-            most = np.maximum(along.max(axis=-1), -along.min(axis=-1))  # its square is the largest of all squares, without a table of these
-            shaped = np.minimum(shaped, total - most * most)
+            shaped = np.minimum(shaped, total * np.maximum(1.0 - most * most, EXACT))
         return self._n * np.log(plain / np.maximum(shaped, 1e-300))
 
     def best(self, values: Any) -> _Best | None:
