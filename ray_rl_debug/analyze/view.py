@@ -28,6 +28,7 @@ from ray_rl_debug.analyze.poll_loops import settle_polls
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
+from ray_rl_debug.analyze.told_twice import with_told_twice
 from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.model.report import Who
@@ -146,7 +147,7 @@ def _is_fork_server(one: Seen) -> bool:
 
 def build_view(snapshot: Snapshot) -> View:
     """The view of a snapshot; pure."""
-    snapshot = with_later_looks(snapshot)
+    snapshot = with_told_twice(with_later_looks(snapshot))
     actors = actor_table(snapshot.ray, snapshot.nodes)
     cores = core_worker_table(snapshot.ray, snapshot.nodes)
     by_actor = {a.actor_id: a for a in snapshot.ray.actors} if snapshot.ray else {}

@@ -208,6 +208,10 @@ RRD206/hang                | process 13406                                | whic
 priorities_and_batches     | process 7935: sockets[0]                     | that a process listens; it was connected at one port by several
 starts_of_learning-healthy | process 24643: sockets[3]                    | which client a thread of a server reads
 callback_of_pool-healthy   | process 18449: samples[0]                    | that an event is another one than before
+tool_in_background   | process 15351: state                  | whether a process is stopped; its first thread tells it too
+RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682: state                  |
+streams_in_order     | core_workers[4].running_task_ids      | which call runs, which Ray and its owner tell too
+sentinels_of_loaders | failed[0].actor_id                    | whose call has failed, which its id tells too
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 

@@ -1,0 +1,69 @@
+"""Facts that another part of the same snapshot tells too: where one of them was not read, the other one counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayState, RayTask, Snapshot
+
+_KERNEL_STATES = frozenset("RSDTtZXI")
+_NO_ACTOR = "f" * 24
+_UNIQUE = 16
+"""Digits of a task's id that are its own; its actor's id follows them."""
+_ACTOR_ID = 32
+
+
+def with_told_twice(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with what was not read at one place and was read at another; itself where nothing is added."""
+    nodes = tuple([_with_states(node) for node in snapshot.nodes])
+    ray = _with_calls(snapshot.ray) if snapshot.ray is not None else None
+    same = ray is snapshot.ray and all(new is old for new, old in zip(nodes, snapshot.nodes, strict=True))
+    return snapshot if same else msgspec.structs.replace(snapshot, nodes=nodes, ray=ray)
+
+
+def _with_states(node: Node) -> Node:
+    """The state of a process is that of its first thread."""
+    if all(p.state is not None or not p.threads for p in node.processes):
+        return node
+    return msgspec.structs.replace(node, processes=tuple([_with_state(p) for p in node.processes]))
+
+
+def _with_state(process: Process) -> Process:
+    first = next((t for t in process.threads if t.tid == process.pid), None) if process.state is None else None
+    return msgspec.structs.replace(process, state=first.state) if first is not None and first.state in _KERNEL_STATES else process
+
+
+def _with_calls(ray: RayState) -> RayState:
+    """A call's id holds its actor's; and a call that its owner still awaits and that Ray has told to run is under way in that worker."""
+    tasks, failed = ray.tasks, ray.failed
+    if any(t.actor_id is None and t.kind == "ACTOR_TASK" for t in (*tasks, *failed)):
+        tasks, failed = (tuple([_with_actor(t) for t in some]) for some in (tasks, failed))
+        ray = msgspec.structs.replace(ray, tasks=tasks, failed=failed)
+    runs = _awaited_and_running(ray) if any(not w.running_task_ids for w in ray.core_workers) else {}
+    if any(not w.running_task_ids and w.worker_id in runs for w in ray.core_workers):
+        ray = msgspec.structs.replace(ray, core_workers=tuple([_with_running(w, runs) for w in ray.core_workers]))
+    return ray
+
+
+def _with_actor(task: RayTask) -> RayTask:
+    actor_id = task.task_id[_UNIQUE:]
+    if task.actor_id is not None or task.kind != "ACTOR_TASK" or len(actor_id) != _ACTOR_ID or actor_id.startswith(_NO_ACTOR):
+        return task
+    return msgspec.structs.replace(task, actor_id=actor_id)
+
+
+def _awaited_and_running(ray: RayState) -> Mapping[str, list[str]]:
+    awaited = {o.task_id for w in ray.core_workers for o in w.owned}
+    found: dict[str, list[str]] = defaultdict(list)
+    for task in ray.tasks:
+        if task.is_running and task.worker_id is not None and task.task_id in awaited:
+            found[task.worker_id].append(task.task_id)
+    return found
+
+
+def _with_running(worker: CoreWorker, runs: Mapping[str, list[str]]) -> CoreWorker:
+    told = runs.get(worker.worker_id)
+    return msgspec.structs.replace(worker, running_task_ids=tuple(told)) if told and not worker.running_task_ids else worker
