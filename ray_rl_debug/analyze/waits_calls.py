@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, is_ray_call
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.known_edges import KnownEdges, all_waiters, waiters
+from ray_rl_debug.analyze.lost_rows import lacks_dead_actor, lacks_ended_call
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -209,8 +210,8 @@ def nobody_is_left(view: View, one: Seen, known: Sequence[Edge]) -> bool:
     if ray is None or works_inside(one) or any(g.id in (gaps.NODE_SILENT, gaps.RAY_TABLES) for g in view.snapshot.gaps):
         return False
     so_far = callers_so_far(view, one, other_methods(view, one, [t for t in one.process.async_tasks or () if is_ray_call(t)]))
-    if not so_far:
-        return False  # who has called so far is not known: it may be anybody, also of another job
+    if not so_far or lacks_dead_actor(view) or lacks_ended_call(view, so_far):
+        return False  # who has called so far is not known, or what became of one: it may be anybody, also of another job
     others = [o for o in view if o.key not in behind and o.key != one.process_key]
     runs = {t for o in view if o.key in behind or o.key == one.key for t in (o.core.running_task_ids if o.core is not None else ())}
     under_way = [t for t in view.tasks.values() if t.kind != "DRIVER_TASK" and t.task_id not in runs]

@@ -43,6 +43,7 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.limits import ENOUGH_CALLS
+from ray_rl_debug.analyze.lost_rows import lacks_dead_actor
 from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
@@ -91,8 +92,10 @@ def detect(scene: Scene) -> Iterator[Found]:
             elif ends or (running and _runs_loop(one)):
                 sure = _pace(scene, one)
                 if ends:
-                    open_ = (_another_call_works(one) and not _is_overdue(scene, one)) or (
-                        _may_lack_a_call(scene, one) and not nobody_is_left(scene.view, one, scene.graph.edges)
+                    open_ = (
+                        (_another_call_works(one) and not _is_overdue(scene, one))
+                        or (_may_lack_a_call(scene, one) and not nobody_is_left(scene.view, one, scene.graph.edges))
+                        or (one.process.kind == "ray-worker" and not ends[0].is_cycle and lacks_dead_actor(scene.view))
                     )
                     sure = Certainty.POSSIBLE if open_ else Certainty.LIKELY
                 yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))

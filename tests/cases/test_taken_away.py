@@ -212,6 +212,9 @@ tool_in_background   | process 15351: state                  | whether a process
 RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682: state                  |
 streams_in_order     | core_workers[4].running_task_ids      | which call runs, which Ray and its owner tell too
 sentinels_of_loaders | failed[0].actor_id                    | whose call has failed, which its id tells too
+sentinels_of_loaders | failed                                | that a call has failed; calls are counted too
+sentinels_of_loaders | failed[0]                             |
+RRD205/hang          | actors[1]                             | which actor has died; of its worker a row is left
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
