@@ -215,6 +215,7 @@ sentinels_of_loaders | failed[0].actor_id                    | whose call has fa
 sentinels_of_loaders | failed                                | that a call has failed; calls are counted too
 sentinels_of_loaders | failed[0]                             |
 RRD205/hang          | actors[1]                             | which actor has died; of its worker a row is left
+enough_of_episodes   | process 16486: sockets[4]             | that a connection was accepted; an empty queue tells it too
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
