@@ -217,7 +217,7 @@ def silent_server(f: Facts) -> str | None:
     asked = not f.asked_for.isdisjoint(_ANSWERS)
     if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel) or wakes_soon(kernel):
         return None
-    if kernel.wakes_in_s is None and f.view.once(_clocks_were_read):
+    if kernel.wakes_in_s is None and (kernel.call is not None or f.view.once(_clocks_were_read)):
         return None  # when its clock wakes it was not read
     if len(own_threads(f.one)) > 1:
         return None  # another one may have the request
