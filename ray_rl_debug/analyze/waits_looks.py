@@ -21,6 +21,7 @@ AT_ADDRESS = frozenset({"urlopen", "connect", "connect_ex", "create_connection",
 """at whether somebody answers,"""
 _PROCESSES = frozenset({"kill", "pid_exists", "is_running"})
 """and at processes by their number."""
+_TRACKER = "multiprocessing/resource_tracker.py"
 _SILENT = THREAD_WAITS - {Kind.LOCK}
 """Waits inside of a process."""
 
@@ -92,12 +93,21 @@ def _to_crashed(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
     if not crashed or not any(not view.seen[key].is_idle for key in behind if key in view.seen):
         return
     others = [o for o in family if not o.has_ended and not is_fellow(one, o)]
-    if any(_may_help(o, waits=o.key in behind) or lacks_child(view, o, ended=len(crashed)) for o in others) or _has_helper(one):
+    with_pipes = sum(not _began_before_tracker(view, o) for o in crashed)
+    if any(_may_help(o, waits=o.key in behind) or lacks_child(view, o, ended=with_pipes) for o in others) or _has_helper(one):
         return
     for other in crashed:
         said = f"{other.identity.label} has ended with {other.process.exit_code}, nobody has taken note of it, and all others wait or rest"
         evidence = f"looks again and again in {_at(one)} for what another process should bring; {said}"
         yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _began_before_tracker(view: View, one: Seen) -> bool:
+    """Is it older than the tracker that its parent starts with its first process of multiprocessing? Then it is none, and no pipe was its own."""
+    siblings = (view.seen.get(key) for key in view.below.get((one.node.name, one.process.ppid or 0), ()))
+    trackers = (o for o in siblings if o is not None and any(f.file.endswith(_TRACKER) for t in o.threads for f in t.frames))
+    starts = [o.process.start_time_s for o in trackers if o.process.start_time_s is not None and o.process.pid > one.process.pid]
+    return any(one.process.start_time_s is not None and one.process.start_time_s <= start_s for start_s in starts)
 
 
 def _may_help(one: Seen, waits: bool) -> bool:

@@ -217,6 +217,7 @@ sentinels_of_loaders | failed[0]                             |
 RRD205/hang          | actors[1]                             | which actor has died; of its worker a row is left
 enough_of_episodes   | process 16486: sockets[4]             | that a connection was accepted; an empty queue tells it too
 pushes_of_versions-healthy | process 7836: threads[1].wakes_in_s   | when its clock wakes the only sleeper
+shard_of_first-healthy | process 15051                         | whose child is left; an older program that failed is none of multiprocessing
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
