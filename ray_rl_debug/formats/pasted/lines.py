@@ -24,10 +24,10 @@ _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)
 
 _QUOTE = re.compile(r" {0,3}> ?")
 _RAY = re.compile(
-    r"\s?\((?:[A-Za-z_][\w.:-]{0,80} (?=[A-Za-z_][\w.]{0,80} pid=))?(?P<title>[A-Za-z_][\w.:<>/\[\]-]{0,100})"
-    r"(?:\s|,\s?)pid=(?P<pid>\d{1,9})(?:,\s?ip=(?P<node>[\w.:-]{1,60}))?[^()]{0,80}\)(?: |$)"
+    r"\s?\((?:(?:[A-Za-z_][\w.:-]{0,80} (?=[A-Za-z_][\w.]{0,80} pid=))?(?P<title>[A-Za-z_][\w.:<>/\[\]-]{0,100})"
+    r"(?:\s|,\s?))?pid=(?P<pid>\d{1,9})(?:,\s?ip=(?P<node>[\w.:-]{1,60}))?[^()]{0,80}\)(?: |$)"
 )
-"""``(Actor pid=12, ip=10.0.0.2) ``; of a named actor ``(name Actor pid=12) ``."""
+"""``(Actor pid=12, ip=10.0.0.2) ``; of a named actor ``(name Actor pid=12) ``; of a worker whose class is not loaded yet ``(pid=12) ``."""
 _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
 _MPI = re.compile(r"\[\d{1,4},(?:mpirank:)?(?P<rank>\d{1,6})(?:,(?P<node>[\w.-]{1,60}))?\]<std(?:out|err)>:\s?")
 _OMPI = re.compile(r"`?\[(?P<node>[A-Za-z][\w.-]{0,80}):(?P<pid>\d{1,9})\] (?=\[ {0,2}\d{1,3}\] )")
