@@ -30,12 +30,12 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tells(self) -> bool:
-        """Is there anything in it but lines that tell of no failure, no step and no engine?"""
-        return self.book is not None and bool(self.book.events or self.book.steps or self.book.stills)
+        """Is there anything in it but lines that tell of no failure, no step, no engine and no collective?"""
+        return self.book is not None and bool(self.book.events or self.book.steps or self.book.stills or self.book.calls)
 
 
 def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = None, plain: bytes | None = None) -> LogFile | None:
-    """Failures, known errors, steps and idle engines of a file; None when it holds none of them and does not look like a log.
+    """Failures, known errors, steps, idle engines and last collectives of a file; None when it holds none of them and does not look like a log.
 
     Args:
         read: Is told how many bytes of the file were read since it was last told.

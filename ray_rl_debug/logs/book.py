@@ -12,6 +12,7 @@ from ray_rl_debug.logs.events import NCCL_WARNS, shape_of, spot
 from ray_rl_debug.logs.heads import read_head
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
+from ray_rl_debug.logs.running import read_calls
 from ray_rl_debug.logs.search import Searcher
 from ray_rl_debug.logs.sections import Sections, has_sections
 from ray_rl_debug.logs.shapes import DIGITS
@@ -112,6 +113,7 @@ class BookReader:
             steps=ending.steps,
             signs=ending.signs,
             stills=read_stills(kept, lines_before=before, writer=self._writer, near_s=self._near_s),
+            calls=read_calls(kept, lines_before=before, writer=self._writer),
             left_out=self._ledger.left_out,
         )
 

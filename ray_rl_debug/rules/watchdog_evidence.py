@@ -1,4 +1,4 @@
-"""What a rule says of ranks whose watchdogs disagree in the logs. Stacks tell more: it is asked only where none was read."""
+"""What a rule says of ranks whose watchdogs, or last logged collectives, disagree. Stacks tell more: it is asked only where none was read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ def _summary(one: Differing) -> str:
     odd, group = _names(one.odd), f" of group {one.group}" if one.group is not None else ""
     if one.is_tie:
         sides = " against ".join(f"{a.who.label} in {a.words()}" for a in one.odd[:_FEW])
+        if not one.is_timed:
+            return f"by the log the ranks went into different collectives: {sides}"
         return f"when the collectives timed out, the ranks were in different ones{group}: {sides}"
+    if not one.is_timed:
+        went = f"{len(one.rest)} rank{'s' if len(one.rest) > 1 else ''} went into {one.rest[0].words()}"
+        return f"by the log {odd} went into {one.odd[0].words()}" + (", and into none after it; " if one.kind == "number" else "; ") + went
     at = f"{one.rest[0].words()}{group}"
     others = f"{len(one.rest)} rank{'s' if len(one.rest) > 1 else ''} waited in {at}"
     if one.kind == "missing":

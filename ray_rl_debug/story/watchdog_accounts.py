@@ -3,6 +3,9 @@
 torch numbers the collectives of each group. Who had not enqueued the one in which the others waited kept them waiting; ranks at the same number
 in another collective, or with another size, took different paths. Old torch does not name the group: ranks may then be in different groups, by
 design, and a few that differ are *possible* only.
+
+Where no watchdog spoke and nothing failed, the last collectives that each rank logged are compared in the same way: *possible* only, because logs
+may be cut.
 """
 
 from __future__ import annotations
@@ -35,11 +38,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     text: str
+    number: str | None = None
+    """As the line has it, where that is not in decimal digits."""
 
     def words(self) -> str:
         """``ALLREDUCE number 2209 (1 element)``"""
         size = f" ({self.told.elements:,} element{'s' if self.told.elements != 1 else ''})" if self.told.elements is not None else ""
-        number = f" number {self.told.seq}" if self.told.seq is not None else ""
+        number = f" number {self.number or self.told.seq}" if self.told.seq is not None else ""
         return f"{self.told.op or 'work'}{number}{size}"
 
     @property
@@ -58,6 +63,8 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
     """The fewer; of equal sides all."""
     rest: tuple[Account, ...]
     is_tie: bool = False
+    is_timed: bool = True
+    """Watchdogs tell it; else the last lines of ranks that log each collective."""
 
     @property
     def certainty(self) -> Certainty:
@@ -67,7 +74,29 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
 def differing(books: Sequence[LogBook]) -> tuple[Differing, ...]:
     """The groups whose ranks differ; pure."""
     found = (_compare(group, ranks) for group, ranks in _by_group(books).items() if len(ranks) > 1)
-    return tuple(one for one in found if one is not None)
+    told = tuple(one for one in found if one is not None)
+    return told or (() if any(e.kind != "known" or e.collective is not None for b in books for e in b.events) else _differing_calls(books))
+
+
+def _differing_calls(books: Sequence[LogBook]) -> tuple[Differing, ...]:
+    """Ranks whose logged collectives differ; communicators of different sizes are different groups."""
+    groups: defaultdict[int | None, defaultdict[str, dict[int, Account]]] = defaultdict(lambda: defaultdict(dict))
+    for book in books:
+        for call in book.calls:
+            who = person(call.writer, book)
+            one = Account(who=who, told=call.told, file=book.file, line=call.file_line, text="", number=call.number)
+            groups[call.members][who.label][one.seq] = one
+    found = (_compare_calls(list(ranks.values())) for ranks in groups.values() if len(ranks) > 1)
+    return tuple(msgspec.structs.replace(one, is_timed=False) for one in found if one is not None)
+
+
+def _compare_calls(ranks: Sequence[Mapping[int, Account]]) -> Differing | None:
+    """Of ranks with their last calls by number: the first number at which they took different operations, else who is behind."""
+    for number in sorted({n for calls in ranks for n in calls}):
+        there = [calls[number] for calls in ranks if number in calls]
+        if len({a.told.op for a in there}) > 1:
+            return _of_sides(None, "type", _by_operation(there))
+    return _compare(None, [calls[max(calls)] for calls in ranks])
 
 
 def _by_group(books: Sequence[LogBook]) -> dict[str | None, list[Account]]:

@@ -125,6 +125,18 @@ class LogStill(Fact, frozen=True, kw_only=True):
     is_zoned: bool = False
 
 
+class LogCall(Fact, frozen=True, kw_only=True):
+    """One of the last collectives that a rank went into, by the line that logs each of them."""
+
+    writer: LogWriter
+    told: LogCollective
+    number: str
+    """As the line has it: NCCL counts in hexadecimal digits."""
+    members: int | None = None
+    """Ranks of its communicator; torch does not tell."""
+    file_line: int
+
+
 class LogBook(Fact, frozen=True, kw_only=True):
     """One log file."""
 
@@ -145,5 +157,7 @@ class LogBook(Fact, frozen=True, kw_only=True):
     """The last few of each writer."""
     signs: tuple[LogSign, ...] = ()
     stills: tuple[LogStill, ...] = ()
+    calls: tuple[LogCall, ...] = ()
+    """The last few of each writer, in their order."""
     left_out: int = 0
     """Different events beyond those that are kept."""
