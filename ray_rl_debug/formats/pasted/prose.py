@@ -25,6 +25,7 @@ _STUCK_IN_NAME = re.compile(r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hun
 _COMMENT = re.compile(r"\s{0,40}(?:#|//) (?=\s{0,12}\S)")
 _NEAR = 240
 """Characters behind a name in which it is said where that one stands."""
+_QUOTED = re.compile(r"`[^`]{1,240}`")
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
 """What may stand behind the code of an entry that says where somebody is."""
@@ -136,13 +137,13 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
             return None, None
         return who, where["where"]
     is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
-    stands = STANDS.search(behind[:_NEAR])
+    stands = _stands(behind)
     if stands is None and not is_entry:
         return None, None
     if stands is not None and not who["tool"] and (last := next(reversed(list(WHO.finditer(behind, 0, stands.end()))), None)) is not None:
         # "... on rank 3, and since then the other 7 ranks hang in ..." tells where the seven are
         who, before, behind = last, f"{before}{who[0]}{behind[: last.start()]}", behind[last.end() :]
-        stands = STANDS.search(behind[:_NEAR])
+        stands = _stands(behind)
         if stands is None:
             return None, None
     said_of = _PART_OF_CLAUSE.split(f"{before}{who[0]}{behind[: stands.start() if stands is not None else 0]}")[-1]
@@ -160,6 +161,11 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     if stands is None and (noun := re.match(r"`? ([a-z]{3,20})\b", told[code.end() - 1 :])) is not None and noun[1] not in _LINKS:
         return None, None  # "rank 0: `save` barrier → `close` barrier" tells what it does, one after the other
     return who, told
+
+
+def _stands(behind: str) -> re.Match[str] | None:
+    """Where it is said that one stands; what is quoted, such as a line that one logs, says nothing of it."""
+    return STANDS.search(_QUOTED.sub(lambda quoted: "`" * len(quoted[0]), behind[:_NEAR]))
 
 
 def _who_entered(clause: str, entering: re.Pattern[str] | None = None) -> tuple[re.Match[str] | None, str | None]:

@@ -31,7 +31,7 @@ WHO = re.compile(
     r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|"
     r"(?:the )?(?:driver|trainer|scheduler|detokenizer|launcher|router|controller|orchestrator)(?![.(_])"
-    r"|the (?:(?:main |master |root )?process|program|server|client|engine|worker)(?![.(_]))\b`?)"
+    r"|the (?:(?:main |master |root )?process|(?:main|master|root|head|leader) rank|program|server|client|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b"
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
