@@ -32,6 +32,9 @@ _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b")
 _NAME_ALONE = re.compile(r"\W{0,4}(?:(?:\[?PG[^\]\n]{0,60})?\b(?:[Rr]ank|[Pp]id|[Pp]rocess|[Ww]orker|[Nn]ode) ?#?\d{1,8})?\W{0,4}$")
 """An error whose first line only says of whom it is: ``Rank 2``, and torch's report below."""
 TOLD_TO_END = "the process was told to end"
+NOTED = "logged as a note"
+WENT_ON = "went on: "
+"""So begin excuses by the level of a line, and by work that was counted behind it."""
 _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
     r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
@@ -248,11 +251,11 @@ def _survived(
     if len({(s.unit, s.step) for s in later}) >= enough:
         return _went_on(later[-1])
     if event.handled is not None:
-        return f"as told beside it: {event.handled}"
+        return event.handled if event.handled.startswith(NOTED) else f"as told beside it: {event.handled}"
     if event.level == "D":
-        return "logged as a note"
+        return NOTED
     if event.level in ("I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
-        return "logged as a note or a warning"
+        return f"{NOTED} or a warning"
     if time_s is not None:
         others = steps if event.caught is not False else [one for one in steps if not is_same(one[1].writer, event.writer)]
         after = {(s.unit, s.step) for at, s, b in others if at > time_s + 1.0 and is_comparable(b, book, moved)}
@@ -277,4 +280,4 @@ def _went_on_itself(event: LogEvent, signature: Signature | None, own: Sequence[
 
 
 def _went_on(step: LogStep) -> str:
-    return f"went on: {step.unit} {step.step:g} at line {step.file_line}"
+    return f"{WENT_ON}{step.unit} {step.step:g} at line {step.file_line}"
