@@ -82,8 +82,9 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         return None
     if (above := _record_of_java(window, head, start, end) or _note_above(window, head, start)) is not None:
         head = msgspec.structs.replace(head, level=above.level, source=above.source)
-    if RESULT.match(head.text) and _is_of_exception_above(window, head, start):
+    if RESULT.match(head.text) and _is_of_error_above(window, head, start):
         return None
+    head = _of_record_above(window, head, start)
     hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
     said = judge(head.text, head.level if above is None else None)
@@ -287,10 +288,22 @@ def _out_of_panel(window: Window, head: Head, start: int) -> Head:
     return msgspec.structs.replace(head, text=head.text.strip("│┃ "))
 
 
-def _is_of_exception_above(window: Window, head: Head, start: int) -> bool:
-    """Does the line above, of the same writer, tell the exception of which this one says more?"""
+def _is_of_error_above(window: Window, head: Head, start: int) -> bool:
+    """Does the line above tell the error of which this one says more: an exception of the same writer, or a record whose next line it is?"""
     above = window.line_before(start)
-    return above.writer == head.writer and EXCEPTION.match(above.text) is not None
+    return (above.writer == head.writer and EXCEPTION.match(above.text) is not None) or _continues(head, above)
+
+
+def _of_record_above(window: Window, head: Head, start: int) -> Head:
+    """An exception without any mark, right below a record at level error, is the record's next line: its process is that of the record."""
+    if not EXCEPTION.match(head.text):
+        return head
+    above = window.line_before(start)
+    return msgspec.structs.replace(head, writer=above.writer) if _continues(head, above) else head
+
+
+def _continues(head: Head, above: Head) -> bool:
+    return head.writer == LogWriter() and not head.is_stamped and head.level is None and above.level in ("E", "F") and above.is_stamped
 
 
 def _is_of_the_machine(head: Head, kind: str) -> bool:

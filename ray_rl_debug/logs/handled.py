@@ -13,6 +13,7 @@ from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.tracebacks import FRAME, START, Block
+from ray_rl_debug.logs.undone import is_done_behind
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import (
     CLIENT_LEFT,
@@ -67,8 +68,11 @@ _TELLS = re.compile(r"\b(?:[Ee]rror|[Ff]ailed|[Ff]ailure|[Ee]xception)\b")
 _LOADED = re.compile(r"\b(?:[Ll]oaded|[Rr]esumed|[Rr]estored) (?:\w+ ){0,3}\S*/\S")
 """Behind a file that could not be read, of the one that was taken instead."""
 LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Import|ModuleNotFound)Error|cannot open shared object")
-_ANNOUNCED = re.compile(r"\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b")
-"""Of a program that is about to end, and says that errors will come of it."""
+_ANNOUNCED = re.compile(
+    r"\b[Ss]hut ?down (?:was )?(?:initiated|requested)\b(?!.*\b(?:because|due)\b)"
+    r"|\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b"
+)
+"""Of a program that is about to end because somebody asked it to, or says that errors will come of it."""
 _ALL_DONE = "All done"
 """Counts at the beginning of a line only."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
@@ -208,6 +212,8 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
             continue
         if is_feeders and (done := read_step(after.text)) is not None:
             return f"a thread that feeds a queue, and it went on: {done[1]} {done[0]:g}"
+        if one.block is None and is_done_behind(one.text, after.text):
+            return after.text
         if _complains_on(one, after) or (is_report and _is_of_one_kind(one, after)):
             continue
         if START in after.text or judge(after.text, after.level) is not None:

@@ -76,6 +76,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     taken: list[int] = []
     same: Head | None = None
     begun: Head | None = None
+    framed: Head | None = None
     in_frames, strangers, last_at = True, 0, 0
     for number, head in enumerate(heads):
         if number > MAX_LINES:
@@ -97,6 +98,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         if in_frames:
             if found := FRAME.match(text):
                 frames.append((found["file"], found["line"], found["function"] or "?"))
+                framed = head
             elif START in text:
                 if not frames and not finals:
                     break  # another one begins: nothing of this one followed
@@ -112,6 +114,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
                     of_callers, frames = of_callers or frames, []
                 elif first_frames is None:
                     first_frames = frames
+            elif framed is not None and taken[-1] == number - 1 and FRAME.match(kept[-1]) and _is_marked_alike(head, framed):
+                pass  # the same where a collector took the blanks off and marks every line
             elif _begins_record(head, begun) or (not frames and number > MAX_WITHOUT_FRAME):
                 break  # another record begins: the traceback was cut
         elif _CHAIN.match(text):
@@ -157,6 +161,10 @@ def _begins_record(head: Head, first: Head | None) -> bool:
     if first is not None and _is_same_record(head, first):
         return False
     return head.level is not None or (head.is_stamped and not (first is not None and first.is_stamped and first.level is None))
+
+
+def _is_marked_alike(head: Head, first: Head) -> bool:
+    return (head.level, head.source, head.is_stamped) == (first.level, first.source, first.is_stamped)
 
 
 def _is_same_record(head: Head, first: Head) -> bool:

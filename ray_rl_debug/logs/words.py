@@ -8,7 +8,8 @@ import msgspec
 
 STEMS = (
     "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
-    "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code", "xited with",
+    "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "_ASSERT", "exit code",
+    "xited with",
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
@@ -44,7 +45,7 @@ DEATH = re.compile(
         r"^Fatal Python error: |^Fatal glibc error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
         r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
         r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
-        r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
+        r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed|\b[A-Z]+_ASSERT(?:: |\(.{1,200}\) failed)",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
         r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
@@ -86,7 +87,7 @@ INNOCENT = re.compile(
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
-        r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
+        r"\b(?:[Ii]f|(?<![Ee]rror )(?<!xception )(?<!ailure )[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
         r"(?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
         r"\bINTENDED_(?:USER|SYSTEM)_EXIT\b|\bEXPECTED_TERMINATION\b",
         r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
@@ -127,7 +128,7 @@ INNOCENT = re.compile(
 _SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded",
-    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b)|[Rr]escheduled",
+    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b)|\bback (?:in)?to the queue\b|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
@@ -269,7 +270,7 @@ SMALL_TOOL = re.compile(
     r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "
     r"|(?:curl|wget|nc|ping|killall|modprobe|ldconfig|stty|tput|sed|awk|tee|touch|mesg|hostname|lscpu|ip|xargs): "
     r"|ALSA lib [\w.]+:\d+:|lib(?:E?GL|vulkan)(?: \w+)?: |MESA[\w-]*: "
-    r"|[\w./-]+: line \d+: (?!python|torchrun|ray:|srun|mpirun|accelerate|deepspeed|vllm|conda|uv:)[\w./-]+: (?:command not found|No such file)"
+    r"|(?:[\w./-]+: )?line \d+: (?!python|torchrun|ray:|srun|mpirun|accelerate|deepspeed|vllm|conda|uv:)[\w./-]+: (?:command not found|No such file)"
 )
 """Tools that a script calls on its way, its shell where it lacks one, and libraries that look for a device.
 

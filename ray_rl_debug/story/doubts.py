@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.logs.words import EXCEPTION, HANDLED, gives_up
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 
 _OF_AN_END = (
@@ -47,8 +47,9 @@ def is_doubtful(event: LogEvent) -> bool:
         return event.is_followed
     if event.is_bare or _REMARK.search(text):
         return True
+    if EXCEPTION.match(text):
+        given_up = max((found.end() for found in GIVES_UP.finditer(text)), default=0) if gives_up(text) else 0
+        return any(found[0] != "expected" for found in HANDLED.finditer(text, given_up))  # ``(expected 3, got 2)``
     if gives_up(text):
         return False
-    if EXCEPTION.match(text):
-        return any(found[0] != "expected" for found in HANDLED.finditer(text))  # ``(expected 3, got 2)``
     return _WENT_ON.search(text) is not None

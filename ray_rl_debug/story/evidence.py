@@ -64,10 +64,15 @@ _OF_THE_KERNEL = re.compile(
 """The kernel's words on the program that it ended."""
 _RUNS = re.compile(r"python|ray|pt_|VLLM|vllm|sglang|torch|train|rollout|gcs_server|redis|mpirun|deepspeed|accelerate|java")
 """How the programs of a run begin their names."""
+_UNIT = re.compile(r"[\w@-]+\.(?:service|scope)")
+_UNIT_OF_A_RUN = re.compile(
+    r"(?i:\brl\b|ray|torch|train|rollout|reward|vllm|sglang|engine|infer|serv(?:e|er|ing)\b|work|job|model|gpu|python|slurm|docker|container|kube|podman)"
+)
+"""In the name of a unit of systemd; the other units are the machine's own."""
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
-    r"|epilog|exited|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
+    r"|epilog|status|message|exited|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
 _LOGGER = re.compile(r"^[\w.-]+: ")
@@ -91,6 +96,8 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
         return False
     if event.level == "F":
         return True
+    if _UNIT.fullmatch(event.writer.program or "") and not _UNIT_OF_A_RUN.search(event.writer.program or ""):
+        return False
     if is_doubtful(event):
         return False
     if event.kind == "traceback":
