@@ -315,7 +315,7 @@ def _role(found: re.Match[str], got: _Found, end: int) -> int:
 
 def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.LEVEL.match(line, at):
-        got.level = LEVELS[found["level"]]
+        got.level = "F" if got.level == "F" else LEVELS[found["level"]]  # ``FATAL ERROR ::``
         return _done(got, found.end())
     if found := marks.LOW_LEVEL.match(line, at):
         got.level = LEVELS[found["level"].upper()]

@@ -97,3 +97,8 @@ def test_an_engine_that_was_told_to_shut_down_has_no_dead_core(tmp_path: Path) -
 def test_a_job_of_ray_failed_also_by_its_status_message(tmp_path: Path) -> None:
     told = story(tmp_path, "Status message: Job entrypoint command failed with exit code 137, the process was killed.\n")
     assert told is not None and told.first is not None
+
+
+def test_a_fatal_error_is_fatal(tmp_path: Path) -> None:
+    told = story(tmp_path, "[Rank:6] FATAL ERROR :: MODULE:PT_BRIDGE Exception in Launch thread...\n")
+    assert told is not None and told.first is not None and [w.rank for w in told.first.who] == [6]
