@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import msgspec
@@ -19,6 +20,8 @@ _QUOTED = re.compile(r"(?:> ?){1,4}")
 MAX_PARTS = 10
 MAX_RECORDS = 2
 """Within each other: a container runtime keeps the record of a program in one of its own."""
+KEPT_HEADS = 512
+"""Read last: of a failure and what stands around it the same lines are asked for many times."""
 
 LEVELS = {
     **dict.fromkeys(("DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5", "TRACE", "VERBOSE", "D"), "D"),
@@ -65,6 +68,7 @@ class _Found:
         """A program that names others in its lines, but no loggers."""
 
 
+@functools.lru_cache(KEPT_HEADS)
 def read_head(line: str, *, near_s: float | None = None) -> Head:
     """Peel the marks off one line, which has no line end.
 

@@ -101,6 +101,7 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
     return Stamp(best * 86400 + clock_s, False, found.end(), level)
 
 
+@functools.lru_cache(1024)
 def find_stamp(text: str, *, near_s: float | None, within: int = 200) -> Stamp | None:
     """The first time in the beginning of a line."""
     for found in STAMP.finditer(text, 0, within):

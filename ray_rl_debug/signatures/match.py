@@ -48,7 +48,7 @@ class Matcher:
         self._patterns: dict[int, re.Pattern[str]] = {}
         """Compiled when first needed: most errors never come."""
         with_digits = {i for i, s in enumerate(ordered) if _DIGIT.search(_COUNTS.sub("", s.pattern))}
-        self._with_digits = tuple(text for text, places in self._of_literal.items() if with_digits.intersection(places))
+        self._with_digits = Literals(text for text, places in self._of_literal.items() if with_digits.intersection(places))
 
     @property
     def literals(self) -> tuple[bytes, ...]:
@@ -57,7 +57,7 @@ class Matcher:
 
     def depends_on_digits(self, line: bytes) -> bool:
         """May another line, which differs from this one in its digits only, match although this one does not?"""
-        return any(text in line for text in self._with_digits)
+        return any(text in line for text in self._with_digits.possible(line))
 
     def match_line(self, line: str | bytes) -> Signature | None:
         """The signature of one line, with or without colours and Ray's ``(Actor pid=1)`` prefix."""
