@@ -18,7 +18,7 @@ LATE = ("DEADLINE_EXCEEDED", "TimeoutError")
 """How `describe_failure` begins for a call that had no answer in its time."""
 SURE_S = 0.25
 """Who has not answered in this time is silent; in less it may be late."""
-MOST_ASKED = 2000
+MOST_ASKED = 1000
 """Of a crowd: a second of one core. What thousands of ranks run stands in Ray's table of tasks as well."""
 
 Told = Mapping[str, Mapping[str, WorkerCounts]]
