@@ -75,17 +75,24 @@ def accused(report: Report) -> set[tuple[str | None, int | str | None]]:
     return {_key(w) for f in report.findings if f.certainty is not Certainty.POSSIBLE and f.root for w in f.who}
 
 
+def allowed(snapshot: Snapshot) -> set[tuple[str | None, int | str | None]]:
+    """Whom a report on less may accuse: the culprits of the whole, also by the addresses of their connections where their process is missing."""
+    found = accused(diagnose(snapshot))
+    culprits = (p for node in snapshot.nodes for p in node.processes if (node.name, p.pid) in found)
+    return found | {(None, socket.local) for p in culprits for socket in p.sockets or () if socket.state == "ESTABLISHED" and socket.local}
+
+
 def _key(who: Who) -> tuple[str | None, int | str | None]:
     return (who.node, who.pid if who.pid is not None else who.label)
 
 
 def wrong(snapshot: Snapshot, *, every: int = 1, start: int = 0) -> Iterator[tuple[str, Report, Snapshot]]:
     """Variants of which somebody is accused who is not accused of the whole snapshot. Of `every` variants one is judged."""
-    allowed = accused(diagnose(snapshot))
+    culprits = allowed(snapshot)
     for number, (what, less) in enumerate(variants(snapshot)):
         if (number + start) % every == 0:
             report = diagnose(less)
-            if not accused(report) <= allowed:
+            if not accused(report) <= culprits:
                 yield what, report, less
 
 

@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from cases.taken_away import accused, variants, wrong
+from cases.taken_away import accused, allowed, variants, wrong
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
@@ -218,6 +218,7 @@ RRD205/hang          | actors[1]                             | which actor has d
 enough_of_episodes   | process 16486: sockets[4]             | that a connection was accepted; an empty queue tells it too
 pushes_of_versions-healthy | process 7836: threads[1].wakes_in_s   | when its clock wakes the only sleeper
 shard_of_first-healthy | process 15051                         | whose child is left; an older program that failed is none of multiprocessing
+streams_both_ways    | process 25490                         | who does not read; its address is named instead
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
@@ -231,7 +232,7 @@ def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
     assert snapshot is not None
     less = next(one for named, one in variants(snapshot) if named.endswith(f": {what}"))
     assert less != snapshot
-    assert accused(diagnose(less)) <= accused(diagnose(snapshot))
+    assert accused(diagnose(less)) <= allowed(snapshot)
 
 
 def check(file: Path, every: int) -> None:
