@@ -1,4 +1,7 @@
-"""Ends of pipes that nobody was seen to hold: who made such a pipe gave its other end to a process that was not seen, or that has ended."""
+"""Ends of pipes and of Unix sockets that nobody was seen to hold.
+
+Who made such a pipe gave its other end to a process that was not seen, or that has ended. At the end of a connection that is there lives one.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,18 @@ def _with_lost_ends(view: View) -> dict[str, Counter[bool]]:
                 if lost and file.writable is not None:
                     found[f"{node.name}/{process.pid}"][file.writable] += 1
     return found
+
+
+def has_unseen_peer(view: View, one: Seen) -> bool:
+    """Is it connected over a Unix socket with a process that lives, and that was not seen? Those of Ray's workers lead to Ray."""
+    held = view.once(_held_sockets)
+    return one.process.kind != "ray-worker" and any(
+        s.family == "unix" and s.peer_inode and (one.node.name, s.peer_inode) not in held for s in one.process.sockets or ()
+    )
+
+
+def _held_sockets(view: View) -> frozenset[tuple[str, int | None]]:
+    return frozenset((n.name, s.inode) for n in view.snapshot.nodes for p in n.processes for s in p.sockets or ())
 
 
 MAY_HOLD = frozenset({"child", "named", "driver", "ray-worker", "other"})

@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.lost_ends import has_unseen_peer, lacks_child
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -48,7 +49,9 @@ def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:
     for server in (view.seen[s] for s in engine.servers):
         for dead in (view.seen[k] for k in engine.dead):
             yield Edge(source=server.key, target=dead.key, why=Why.ENGINE, evidence=f"its {dead.name} is dead (state {dead.process.state})")
-        if engine.lost:
+        if may_be_unseen(view, engine):
+            yield to_unseen(server, f"the answers of its {engine.lost}", Why.ENGINE)
+        elif engine.lost:
             evidence = f"its {engine.lost} {'is gone' if engine.ending is None else 'ends'}"
             yield Edge(source=server.key, target=node_of(NodeKind.GONE, engine.key), why=Why.ENGINE, evidence=evidence)
         if engine.requests + engine.calls:
@@ -57,6 +60,13 @@ def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:
                 yield Edge(
                     source=server.key, target=part.key, why=Why.ENGINE, evidence=text.format(part.name, part.does()), certainty=Certainty.LIKELY
                 )
+
+
+def may_be_unseen(view: View, engine: Engine) -> bool:
+    """Is the part that an engine seems to have lost perhaps one that lives, and was not seen, or whose parent was not read?"""
+    if not engine.lost or engine.ending is not None:
+        return False
+    return any(has_unseen_peer(view, view.seen[k]) for k in engine.servers) or any(o.process.kind == "child" and o.process.ppid is None for o in view)
 
 
 def _child_edges(view: View, one: Seen) -> Iterator[Edge]:
@@ -111,7 +121,8 @@ def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
             parts = [view.seen[k] for k in (*engine.cores, *(w for ws in engine.workers.values() for w in ws), *engine.dead)]
             stuck = [p for p in parts if p.is_stopped or p.has_ended]
             workers = [p for p in parts if p.identity.part is not None and p.identity.part.part == "worker"]
-            if not stuck and not workers and has_orphans(view, view.seen[engine.key]):
+            lacks = has_orphans(view, view.seen[engine.key]) or any(lacks_child(view, view.seen[k]) for k in engine.cores)
+            if not stuck and not workers and lacks:
                 yield to_unseen(one, "what a worker of the engine should take", Why.WEIGHTS)
                 continue
             for part in stuck or workers or parts:

@@ -26,9 +26,10 @@ import msgspec
 from ray_rl_debug.analyze.deaths import how_ended
 from ray_rl_debug.analyze.engines import Engine
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.waits_engines import in_flight
+from ray_rl_debug.analyze.waits_engines import in_flight, may_be_unseen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.rules.dead_actors import find_dead
 from ray_rl_debug.rules.known_error import lines_of
@@ -47,7 +48,7 @@ _REMEDY = [
 def detect(scene: Scene) -> Iterator[Found]:
     """Engines that have lost a process; roots that are dead inference engines somebody awaits."""
     for engine in scene.view.engines:
-        if engine.lost or engine.dead:
+        if engine.dead or (engine.lost and not may_be_unseen(scene.view, engine)):
             yield _lost_part(scene, engine)
     yield from find_dead(scene, ID, NAME, CAUSE, _REMEDY, engines=True)
 
@@ -71,11 +72,14 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
         evidence.append(Evidence(kind="proc", where=server.where(), text=_how_lost(scene, engine, server)))
     evidence += [stack_evidence(w) for w in waiters[:2]]
     evidence += printed
+    sure = Certainty.PROVEN if dead and (engine.requests or waiters) else Certainty.LIKELY
+    if engine.ending is not None and not _tells_of_worker(servers) and lacks_child(scene.view, scene.view.seen[engine.ending]):
+        sure = Certainty.POSSIBLE  # a worker of the core that ends has ended as well, and which of them was first nobody has printed
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.PROVEN if dead and (engine.requests or waiters) else Certainty.LIKELY,
+        sure,
         f"{_names(who)} {'is' if len(who) == 1 else 'are'} dead{after}",
         who=who,
         evidence=evidence,
@@ -96,9 +100,13 @@ def _how_lost(scene: Scene, engine: Engine, server: Seen) -> str:
 def _gone(scene: Scene, engine: Engine, servers: list[Seen]) -> Who:
     """Who left no process: the engine core, or the worker whose death it printed before it ended itself."""
     who = scene.who(node_of(NodeKind.GONE, engine.key))
-    if "worker" not in (engine.lost or "") and any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers):
+    if "worker" not in (engine.lost or "") and _tells_of_worker(servers):
         return msgspec.structs.replace(who, label=f"{engine.name} worker of {scene.view.seen[engine.key].name}", pid=None)
     return who
+
+
+def _tells_of_worker(servers: list[Seen]) -> bool:
+    return any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers)
 
 
 def _first_dead(dead: list[Seen]) -> list[Seen]:
