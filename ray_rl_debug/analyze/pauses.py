@@ -205,10 +205,11 @@ def naps(one: Seen) -> bool:
 
 
 def napping(one: Seen) -> list[AsyncTask]:
-    """Those coroutines."""
+    """Those coroutines. Where it was not read how long one sleeps, the clock tells until when."""
     tasks = [t for t in one.process.async_tasks or () if t.chain and not serves(t) and not is_apart(t)]
-    asleep = [t for t in tasks if sleeps_on(t)]
-    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < LONG_NAP_S]
+    asleep = [(t, t.awaited) for t in tasks if sleeps_on(t)]
+    lengths = [(t, a.delay_s if a.delay_s is not None else a.due_s) for t, a in asleep if a is not None]
+    return [t for t, length_s in lengths if length_s is not None and length_s < LONG_NAP_S]
 
 
 def _holds_nothing(task: AsyncTask) -> bool:

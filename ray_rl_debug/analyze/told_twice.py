@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayState, RayTask, Snapshot
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, CoreWorker, Node, Process, RayState, RayTask, Snapshot
 
 _KERNEL_STATES = frozenset("RSDTtZXI")
+_SLEEP = ("sleep", "asyncio/tasks.py")
 _NO_ACTOR = "f" * 24
 _UNIQUE = 16
 """Digits of a task's id that are its own; its actor's id follows them."""
@@ -18,22 +19,36 @@ _ACTOR_ID = 32
 
 def with_told_twice(snapshot: Snapshot) -> Snapshot:
     """The snapshot with what was not read at one place and was read at another; itself where nothing is added."""
-    nodes = tuple([_with_states(node) for node in snapshot.nodes])
+    nodes = tuple([_with_processes(node) for node in snapshot.nodes])
     ray = _with_calls(snapshot.ray) if snapshot.ray is not None else None
     same = ray is snapshot.ray and all(new is old for new, old in zip(nodes, snapshot.nodes, strict=True))
     return snapshot if same else msgspec.structs.replace(snapshot, nodes=nodes, ray=ray)
 
 
-def _with_states(node: Node) -> Node:
-    """The state of a process is that of its first thread."""
-    if all(p.state is not None or not p.threads for p in node.processes):
-        return node
-    return msgspec.structs.replace(node, processes=tuple([_with_state(p) for p in node.processes]))
+def _with_processes(node: Node) -> Node:
+    processes = tuple([_with_sleeps(_with_state(p)) for p in node.processes])
+    same = all(new is old for new, old in zip(processes, node.processes, strict=True))
+    return node if same else msgspec.structs.replace(node, processes=processes)
 
 
 def _with_state(process: Process) -> Process:
+    """The state of a process is that of its first thread."""
     first = next((t for t in process.threads if t.tid == process.pid), None) if process.state is None else None
     return msgspec.structs.replace(process, state=first.state) if first is not None and first.state in _KERNEL_STATES else process
+
+
+def _with_sleeps(process: Process) -> Process:
+    """A coroutine that stands in asyncio's sleep sleeps, until the only timer of its loop is due."""
+    tasks = process.async_tasks
+    if not tasks or all(t.awaited is not None or not t.chain for t in tasks):
+        return process
+    return msgspec.structs.replace(process, async_tasks=tuple([_with_sleep(t) for t in tasks]))
+
+
+def _with_sleep(task: AsyncTask) -> AsyncTask:
+    if task.awaited is not None or not task.chain or (task.chain[-1].function, task.chain[-1].file) != _SLEEP:
+        return task
+    return msgspec.structs.replace(task, awaited=Awaited(kind="sleep", due_s=task.timer_s if task.timers == 1 else None))
 
 
 def _with_calls(ray: RayState) -> RayState:

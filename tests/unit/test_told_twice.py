@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from ray_rl_debug.analyze.told_twice import with_told_twice
-from ray_rl_debug.model.snapshot import OwnedTask, RayTask, Thread
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, RayTask, Thread
 from tests.unit.scenes import Stacks, actor, core, process, ray_state, snapshot
 
 ACTOR_ID = f"{2:032x}"
@@ -20,6 +21,21 @@ def test_a_process_is_in_the_state_of_its_first_thread() -> None:
     unsaid = msgspec.structs.replace(unread, pid=30, threads=(Thread(tid=30, comm="python", state="?"),))
     found = with_told_twice(snapshot(stacks.node([unread, told, unsaid])))
     assert [p.state for p in found.nodes[0].processes] == ["T", "S", None]
+
+
+@pytest.mark.parametrize(("timers", "due_s"), [(1, 0.3), (2, None)], ids=["its own", "which is its own is not known"])
+def test_a_coroutine_in_asyncios_sleep_sleeps(timers: int, due_s: float | None) -> None:
+    sleeping = (AwaitFrame(function="pass_on", file="/job/a.py", line=3), AwaitFrame(function="sleep", file="asyncio/tasks.py", line=649))
+    tasks = (
+        AsyncTask(address=1, name="Task-1", chain=sleeping, timer_s=0.3, timers=timers),
+        AsyncTask(address=2, name="Task-2", chain=sleeping[:1], timer_s=0.3, timers=timers),
+        AsyncTask(address=3, name="Task-3", chain=sleeping, awaited=Awaited(kind="ready")),
+    )
+    stacks = Stacks()
+    one = process(stacks, 20, "python a.py", "select@selectors.py:468", async_tasks=tasks)
+    found = with_told_twice(snapshot(stacks.node([one]))).nodes[0].processes[0].async_tasks
+    assert found is not None
+    assert [t.awaited for t in found] == [Awaited(kind="sleep", due_s=due_s), None, Awaited(kind="ready")]
 
 
 def test_the_id_of_a_call_holds_the_id_of_its_actor() -> None:
