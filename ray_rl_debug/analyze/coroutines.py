@@ -47,6 +47,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody is left in the process who could release what they want."""
     is_still: bool = True
     """No task of it moved between the two reads, and no data came for them."""
+    may_be_still: bool = True
+    """The same, or whether one moved or data came was not read."""
     limit_s: float | None = None
     """Each of them is given up after so long by the one that waits for it (``asyncio.wait_for``), or by a limit of its own
     (``asyncio.timeout``); None where one is not."""
@@ -89,7 +91,10 @@ def find_ends(process: Process) -> tuple[End, ...]:
     cycles, behind = _kept(tasks, waits) if waits else ([], {})
     found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
     limits = _limits(tasks)
-    found = [msgspec.structs.replace(e, is_still=_is_still(process, e), limit_s=_limit_of(e, limits)) for e in found]
+    found = [
+        msgspec.structs.replace(e, is_still=_is_still(process, e), may_be_still=_may_be_still(process, e), limit_s=_limit_of(e, limits))
+        for e in found
+    ]
     return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
 
 
@@ -148,6 +153,10 @@ def _is_still(process: Process, end: End) -> bool:
     if any(t.stable is False or (t.stable is None and read_twice) for t in end.tasks):
         return False
     return not any(s.quiet_s is None or process.window_s is None or s.quiet_s < process.window_s for s in _timed_sockets(process, end))
+
+
+def _may_be_still(process: Process, end: End) -> bool:
+    return not got_data(process, end) and not any(t.stable is False for t in end.tasks)
 
 
 def _timed_sockets(process: Process, end: End) -> list[Socket]:

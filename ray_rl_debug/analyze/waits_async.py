@@ -31,7 +31,10 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
     for one in view.seen.values():
         for end in one.ends:
-            if not end.is_still or rank(end) >= SERVES_RANK:
+            if rank(end) >= SERVES_RANK or not end.may_be_still:
+                continue
+            if not end.is_still:
+                yield from (to_unseen(one, f"the other end of descriptor {fd}", Why.AWAITED_SOCKET) for fd in sorted(end.descriptors))
                 continue
             writes = is_write(end.awaited)
             by_fd: dict[int, int] = {}

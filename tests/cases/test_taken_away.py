@@ -224,6 +224,7 @@ RRD101/hang-sglang-server-in-crash-dump-tp1 | process 19364: ppid               
 RRD205/hang-vllm-core-tidies-up | process 17862: log_lines[1]           | which part of an engine was the first to die
 RRD301/hang-vllm-verl-weight-sync-failed | process 31193                         | the worker of an engine core
 lines_through_proxy-healthy | process 16500: async_tasks[3].awaited | that a coroutine sleeps; where it stands tells it too
+connections_at_close | process 11465: async_tasks[1].stable  | whether a coroutine was there before
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
