@@ -166,6 +166,18 @@ def lacks_listener(one: Seen) -> bool:
     return one.process.sockets is not None and any(not known.issuperset(_awaited(kernel)) for kernel in asked)
 
 
+GIVEN_FROM = 32768
+"""Linux gives ports from here on to those that connect (net.ipv4.ip_local_port_range, as it comes)."""
+
+
+def lacks_own_listener(one: Seen, socket: Socket) -> bool:
+    """Has the kernel given the port of the other end alone, so that this one is the server's, and nobody was seen to listen at it?"""
+    if not socket.family.startswith("tcp") or socket.remote is None or is_served(one, socket):
+        return False
+    own, other = port_of(socket), socket.remote.rpartition(":")[2]
+    return own.isdigit() and other.isdigit() and int(own) < GIVEN_FROM <= int(other)
+
+
 def _awaited(kernel: Thread) -> tuple[int | None, ...]:
     """The descriptors at which a thread waits."""
     return kernel.waits_on_fds or ((kernel.syscall_arg0,) if kernel_call(kernel) == "accept" else ())

@@ -16,6 +16,7 @@ from ray_rl_debug.analyze.connections import (
     is_served,
     lacks_client,
     lacks_listener,
+    lacks_own_listener,
     listeners,
     not_accepted,
     port_of,
@@ -141,7 +142,7 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     if thread.listens:
         port = kernel.syscall_arg0 if kernel is not None else None
         fds = {s.fd for s in one.process.sockets or ()}
-        serves = any(is_served(one, s) for s in one.process.sockets or ())
+        serves = any(s.state == "ESTABLISHED" for s in one.process.sockets or ())
         if serves and port is not None and port not in fds and None not in fds:
             yield to_unseen(one, f"a connection to the port at descriptor {port}")
         yield from _edges_of_handlers(view, one, owners)
@@ -197,7 +198,7 @@ def _edge_to_peer(
     if socket.family.startswith("udp"):
         yield from datagram_edges(view, one, socket)
         return
-    if not writes and not is_served(one, socket) and lacks_listener(one):
+    if not writes and not is_served(one, socket) and (lacks_listener(one) or lacks_own_listener(one, socket)):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
     if is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):

@@ -225,6 +225,8 @@ RRD205/hang-vllm-core-tidies-up | process 17862: log_lines[1]           | which 
 RRD301/hang-vllm-verl-weight-sync-failed | process 31193                         | the worker of an engine core
 lines_through_proxy-healthy | process 16500: async_tasks[3].awaited | that a coroutine sleeps; where it stands tells it too
 connections_at_close | process 11465: async_tasks[1].stable  | whether a coroutine was there before
+lines_through_proxy  | process 31617: sockets[0]             | at which port a process listens; ports below 32768 are not given to clients
+tokens_of_stream     | process 11661: sockets[0]             |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
