@@ -26,6 +26,7 @@ import msgspec
 
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
 from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, knows_nodes, need_of, supply, unplaceable
@@ -33,7 +34,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import RayState, RayTask, RayTaskCount
-from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, stack_evidence
 
 ID = "RRD402"
 NAME = "resources never come"
@@ -185,6 +186,13 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
     else:
         return
     short, certainty = _shortage(scene, need)
+    keepers = [h.one for h in holders(scene.view, need)] if certainty is Certainty.LIKELY else []
+    behind = all_waiters(node, scene.graph.edges) if keepers else set()
+    waits_itself = bool(keepers) and all(k.key in behind for k in keepers)
+    if waits_itself:
+        names = listed([k.identity.label for k in keepers])
+        keep = "holds it, and itself waits" if len(keepers) == 1 else "hold it, and themselves wait"
+        short = f"{need.place} is large enough, but {names} {keep} for what was not placed"
     if kind_of(node) is NodeKind.TASK and certainty is Certainty.LIKELY:
         others = _plain_tasks(scene)
         if any(o.core and (o.core.executed_tasks or 0) > (o.core.executed_tasks_before or 0) for o in others):
@@ -210,13 +218,22 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
             Evidence(kind="task", where="Ray's nodes", text=f"{need.place} has {_text(supply(scene.view, need))}"),
             *_holders(scene, need),
         ],
-        remedy=[
-            "ask for less, or add nodes: ray status shows what is requested and what exists",
-            "look for leftover actors that hold the resources",
-        ],
+        remedy=_remedy(need, waits_itself=waits_itself),
         phase="init",
     )
     yield Found(finding=finding, explains=frozenset([node, *alike]))
+
+
+def _remedy(need: Need, *, waits_itself: bool) -> list[str]:
+    if waits_itself and need.group is not None:
+        return [
+            "give the placement group a bundle for it, beside what its own members hold: nodes added to the cluster do not help",
+            "or start it outside of the group: PlacementGroupSchedulingStrategy(placement_group=None), or placement_group_capture_child_tasks=False",
+        ]
+    return [
+        "ask for less, or add nodes: ray status shows what is requested and what exists",
+        "look for leftover actors that hold the resources",
+    ]
 
 
 def _age_s(scene: Scene, node: str, task: RayTask | None) -> float | None:

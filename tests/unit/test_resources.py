@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from scenes import NODE_ID, RAY_GET, Stacks, core, process, ray_state, snapshot, task_id
+from scenes import EXECUTOR, MAIN, NODE_ID, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, Finding
@@ -48,6 +48,40 @@ def test_a_resource_of_ones_own_that_the_cluster_lacks(resource: str, certainty:
     told = finding(nested(resource, asked=3.0))
     assert told.certainty is certainty
     assert ("3 device asked, 2 in the cluster" in told.summary) is (resource == "device")
+
+
+def captured(*, trainer_waits: bool = True) -> Snapshot:
+    """A trainer that has the only bundle of its group, and waits (or not) for a task that is to run in that group."""
+    stacks = Stacks()
+    pg = "ab" * 18
+    pending = RayTask(task_id=task_id(10), name="score", state="PENDING_NODE_ASSIGNMENT", resources={"CPU": 1.0}, placement_group_id=pg)
+    where = f"{RAY_GET} step@app/train.py:8" if trainer_waits else "load@app/train.py:5"
+    trainer = process(stacks, 100, "ray::Trainer.step", f"{where} {EXECUTOR} {MAIN}", refs=[task_id(10)] if trainer_waits else [])
+    driver = process(
+        stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(0), *([] if trainer_waits else [task_id(10)])]
+    )
+    one = actor(0, "Trainer", 100, resources={"CPU": 1.0}, placement_group_id=pg, bundle=0)
+    owned = [OwnedTask(task_id=task_id(10), name="score")]
+    cores = [core(100, running=[0], actor_number=0, owned=owned if trainer_waits else []), core(1, owned=[] if trainer_waits else owned)]
+    made = RayPlacementGroup(placement_group_id=pg, state="CREATED", name="pool", bundles=({"CPU": 1.0},))
+    taken = snapshot(stacks.node([driver, trainer]), ray_state(actors=[one], tasks=[pending], cores=cores, groups=[made]))
+    assert taken.ray is not None
+    node = RayNode(node_id=NODE_ID, ip="10.0.0.1", host="node1", alive=True, resources={"CPU": 4.0})
+    return replace(taken, ray=replace(taken.ray, nodes=(node,)))
+
+
+def test_who_holds_the_room_of_its_group_and_waits_for_what_needs_it() -> None:
+    """More nodes would not help; only the group's room would, or another place for the task."""
+    told = finding(captured())
+    assert told.summary.endswith("Trainer holds it, and itself waits for what was not placed")
+    assert told.certainty is Certainty.LIKELY
+    assert any("placement_group=None" in line for line in told.remedy)
+    assert not any("or add nodes" in line for line in told.remedy)
+
+
+def test_who_holds_the_room_of_its_group_and_waits_for_nobody_may_give_it_back() -> None:
+    told = [f for f in diagnose(captured(trainer_waits=False)).findings if f.id == "RRD402"]
+    assert not any("itself waits" in f.summary for f in told)
 
 
 def group(strategy: str, *bundles: dict[str, float], nodes: tuple[dict[str, float], ...]) -> Snapshot:
