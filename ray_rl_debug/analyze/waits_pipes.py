@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Thread
+from ray_rl_debug.model.snapshot import OpenFile, Thread
 
 
 def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
@@ -49,14 +50,24 @@ def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
     if not ends and not own and (held.kind == "pipe" or call == "write"):
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
-    dead = [c for c in view.children(one) if c.has_ended] if ends else []
+    dead = [c for c in view.children(one) if c.has_ended] if ends or _keeps_open(one, held, kernel) else []
+    if own and dead and not ends and lacks_child(view, one, ended=len(dead)):
+        yield to_unseen(one, f"the other end of {held.path}")
     if ends and orphan:
         yield _to_unseen_parent(one, held.path)
     for end in [*ends, *dead]:
         evidence = f"one of {len(ends)} processes that hold the other end of {held.path}"
-        if end in dead:
+        if end in dead and not ends:
+            evidence = f"its child pid {end.process.pid} has ended; nobody but itself holds the other end of {held.path}, so the pipe does not end"
+        elif end in dead:
             evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _keeps_open(one: Seen, held: OpenFile, kernel: Thread) -> bool:
+    """Does it read a pipe of which it holds the writing end, too, with no other thread that might write? Then somebody else wrote there."""
+    own = any(f.kind == held.kind and f.inode == held.inode and f.writable for f in one.process.files or ())
+    return own and kernel_call(kernel) == "read" and not any(t.tid != kernel.tid and t.place.path and not t.is_apart for t in one.threads)
 
 
 def _relatives(view: View, one: Seen) -> list[Seen]:

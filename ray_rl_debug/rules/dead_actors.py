@@ -49,6 +49,13 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
         yield Found(finding=finding, explains=frozenset([node]))
 
 
+def zombie_words(one: Seen) -> str:
+    """That a process has ended and its parent has not noticed, in words."""
+    code = one.process.exit_code
+    how = "" if code is None else f" by signal {-code}" if code < 0 else f" with exit code {code}"
+    return f"a zombie: it has ended{how}, and its parent has not collected its exit status"
+
+
 def _owed(edge: Edge) -> str:
     """What a dead process still owes to the one that waits for it."""
     return "a lock that it can no longer give back" if edge.why in _LOCKS else "what it should deliver"
@@ -76,6 +83,6 @@ def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
         told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}")
         return f"{actor.class_name} {actor.name or ''}", f"is dead ({how})", told
     if process is not None and process.has_ended:
-        told = Evidence(kind="proc", where=process.where(), text="a zombie: it has ended, and its parent has not collected its exit status")
+        told = Evidence(kind="proc", where=process.where(), text=zombie_words(process))
         return f"{process.identity.label} {process.process.title} {process.process.comm or ''}", "is dead (a zombie)", told
     return None
