@@ -34,6 +34,7 @@ from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.at_gpu import REMEDY_GPU, at_own_gpu, waits_for_own_gpu
 from ray_rl_debug.rules.counter_evidence import counted
+from ray_rl_debug.rules.dead_actors import zombie_words
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.rules.watchdog_evidence import found_in_accounts
 
@@ -55,6 +56,18 @@ def _has_equals(scene: Scene, one: Seen) -> bool:
     waiters = {e.source for e in scene.graph.into([one.key])}
     equals = [e for e in scene.graph.edges if e.source in waiters and e.target != one.key]
     return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
+
+
+def _is_alone(one: Seen) -> bool:
+    """Does it wait for an event that a thread of its own has to set, and has it no other thread of Python at work or at rest that was not Ray's?"""
+    others = [t for t in one.threads if t is not one.telling and (t.place.path or t.score > 0)]
+    return one.kind is Kind.EVENT and not others and one.process.async_tasks is not None and not one.ends
+
+
+def _ended_children(scene: Scene, one: Seen) -> list[Evidence]:
+    """Of one that waits inside: its children that have ended, for whose answers a thread of it may have been there."""
+    dead = [c for c in scene.view.children(one) if c.has_ended] if one.kind in THREAD_WAITS else []
+    return [proc_evidence(c, f"a child of {one.identity.label}, and {zombie_words(c)}") for c in dead[:2]]
 
 
 def _count(scene: Scene, waiters: Sequence[str]) -> int:
@@ -137,9 +150,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         ranks = scene.waiting_ranks(one)
         doing = f"is busy: it {one.does()}" if one.is_at_work else one.does()
         doing = at_own_gpu(one) if at_gpu else doing
+        doing += ", and has no other thread that could set it" if _is_alone(one) else ""
         if scene.view.by_hand and one.telling is not None and one.telling.sample.owns_gil:
             doing += " with the GIL"
-        certainty = Certainty.POSSIBLE if one.kind in THREAD_WAITS or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
+        certainty = Certainty.POSSIBLE if (one.kind in THREAD_WAITS and not _is_alone(one)) or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
             if not counts and not singled_out and _has_equals(scene, one):
@@ -155,7 +169,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             certainty,
             f"{one.where()} {doing}; {waits(_count(scene, root.waiters))} for it",
             who=[one.who()],
-            evidence=[*seen, *counts, *waiter_evidence(ranks)],
+            evidence=[*seen, *_ended_children(scene, one), *counts, *waiter_evidence(ranks)],
             remedy=REMEDY_GPU if at_gpu else _REMEDY_OWN if one.threads else _REMEDY_UNSEEN,
             phase=one.phase,
         )
