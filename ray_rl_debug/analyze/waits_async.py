@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.connections import lacks_client, socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -99,14 +100,19 @@ def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     for one in view:
         if one.key in sources or not _awaits(one):
             continue
-        began_s = _call_began_s(view, one)
+        began_s, sure_of_all = _call_began_s(view, one), Certainty.LIKELY
+        if (full_since := _filled_since_s(view, one)) is not None:
+            began_s, sure_of_all = full_since, _sure_of_takers(view, one, known)
         for actor in view.ray.actors if view.ray else ():
             if not _died_since(actor, began_s or 0.0) or actor.job_id != one.identity.job_id:
                 continue
-            sure = Certainty.LIKELY if began_s is not None and actor.end_time_s is not None else Certainty.POSSIBLE
+            sure = sure_of_all if began_s is not None and actor.end_time_s is not None else Certainty.POSSIBLE
             when = "meanwhile" if actor.end_time_s is not None else "at a time that was not read"
-            evidence = f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died {when}: {how_dead(actor)}"
-            yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.DEAD_MEANWHILE, evidence=evidence, certainty=sure)
+            awaits = "awaits" if full_since is None else "its queue is full, and it awaits that somebody takes from it,"
+            evidence = f"{awaits} in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died {when}: {how_dead(actor)}"
+            op = "" if full_since is None else ROOM
+            target = node_of(NodeKind.ACTOR, actor.actor_id)
+            yield Edge(source=one.key, target=target, why=Why.DEAD_MEANWHILE, op=op, evidence=evidence, certainty=sure)
 
 
 def _awaits(one: Seen) -> bool:
@@ -115,6 +121,28 @@ def _awaits(one: Seen) -> bool:
     if not one.is_idle or one.is_stopped or one.motion is Motion.MOVING or not runs:
         return False
     return tasks is None or any(t.awaited is not None and t.awaited.kind in HANDED_OVER for t in tasks)
+
+
+def _filled_since_s(view: View, one: Seen) -> float | None:
+    """When the queue of an actor was made whose coroutines wait for room in it. Who takes may have died before the last call: a queue fills later."""
+    tasks = one.process.async_tasks or ()
+    waits = [t.awaited for t in tasks if t.awaited is not None and t.awaited.kind in HANDED_OVER]
+    is_full = bool(waits) and all(w.kind == "queue" and (w.detail or "").startswith(FULL) for w in waits)
+    return one.actor.start_time_s if is_full and one.actor is not None else None
+
+
+ROOM = "room in a queue"
+FULL = "Queue.put full"
+"""What is told of a coroutine that waits for room in a queue."""
+
+
+def _sure_of_takers(view: View, one: Seen, known: Sequence[Edge]) -> Certainty:
+    """Does everybody of the job who lives wait for this queue? Else somebody may take from it later on."""
+    there = {one.key, *all_waiters(one.key, known)}
+    actors = (a for a in (view.ray.actors if view.ray else ()) if a.state != "DEAD" and a.job_id == one.identity.job_id)
+    processes = (view.actor_process(a.actor_id) for a in actors)
+    others = [s for s in view if s.process.kind in ("driver", "ray-worker") and s.identity.job_id == one.identity.job_id and s.key not in there]
+    return Certainty.POSSIBLE if others or None in processes else Certainty.LIKELY
 
 
 def _call_began_s(view: View, one: Seen) -> float | None:

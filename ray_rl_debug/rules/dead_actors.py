@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_async import ROOM
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
@@ -58,6 +59,8 @@ def zombie_words(one: Seen) -> str:
 
 def _owed(edge: Edge) -> str:
     """What a dead process still owes to the one that waits for it."""
+    if edge.op == ROOM:
+        return "room in its queue, from which that one should take"
     return "a lock that it can no longer give back" if edge.why in _LOCKS else "what it should deliver"
 
 
