@@ -38,7 +38,7 @@ from ray_rl_debug.analyze.waits_calls import only_ray_connects
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, takes_results, waits_for_work
 from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
-from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
+from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
 
 ID = "RRD503"
@@ -190,8 +190,7 @@ def _rings(scene: Scene) -> Iterator[Found]:
     """Processes that wait for each other by other means than Ray calls and collectives: locks on files, sockets, and what goes with them."""
     for ring in rings(scene):
         if not ring.is_of_pipes:
-            remedy = ["take locks in the same order everywhere", "close the pipe ends that a process does not use, and give waits a time limit"]
-            yield ring_found(scene, ring, ID, NAME, CAUSE, remedy)
+            yield ring_found(scene, ring, ID, NAME, CAUSE, remedy_of(ring))
 
 
 def _kept(scene: Scene) -> Iterator[Found]:

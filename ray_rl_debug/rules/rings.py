@@ -29,6 +29,10 @@ _AT_CONNECTIONS = _AWAITED | {Why.SOCKET}
 _OF_CALLS = RAY_CALLS | _AWAITED | {Why.DEAD_MEANWHILE}
 
 
+_LOCKS = frozenset({Why.FILE_LOCK, Why.TRIED_LOCK, Why.SEMAPHORE, Why.GIVERS})
+_OF_MESSAGES = _AT_CONNECTIONS | {Why.MESSAGE, Why.CHILD_QUEUE}
+
+
 class Ring(msgspec.Struct, frozen=True, kw_only=True):
     """Members that all stand still, and the edges that close the ring."""
 
@@ -60,6 +64,17 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
     def is_of_pipes(self) -> bool:
         """Do a process and its children wait for each other's end, input or output, with no lock between them?"""
         return all(e.why in _OF_PIPES for e in self.edges)
+
+
+def remedy_of(ring: Ring) -> list[str]:
+    """What to do of a ring, by what its members wait for."""
+    whys = {e.why for e in ring.edges}
+    return [
+        *(["take locks in the same order everywhere, and none while waiting for another process"] if whys & _LOCKS else []),
+        *(["see which of them should send next: a message was lost, or was never sent"] if whys & _OF_MESSAGES else []),
+        *(["close the pipe ends that a process does not use"] if Why.PIPE in whys else []),
+        "give waits a time limit",
+    ]
 
 
 def _is_doubtful_tie(edges: Sequence[Edge]) -> bool:

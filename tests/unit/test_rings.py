@@ -6,9 +6,13 @@ import pytest
 from msgspec.structs import replace
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Certainty, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Snapshot, Socket
+from ray_rl_debug.rules.rings import Ring, remedy_of
 
 DRIVER, PARENT, CHILD = 1, 100, 200
 
@@ -102,3 +106,20 @@ def test_a_rank_that_calls_one_that_waits_for_it_in_a_collective(answers_beside:
     assert report.verdict.state is state
     if state is State.HANG:
         assert (report.findings[0].cause, [w.pid for w in report.findings[0].who]) == (Cause.RAY_GET_CYCLE, [100])
+
+
+@pytest.mark.parametrize(
+    ("whys", "told", "silent"),
+    [
+        ((Why.AWAITED_SOCKET, Why.AWAITED_SOCKET), ("should send next",), ("locks", "pipe")),
+        ((Why.FILE_LOCK, Why.PIPE), ("locks in the same order", "pipe ends"), ("send next",)),
+        ((Why.CHILD_QUEUE, Why.SEMAPHORE), ("should send next", "locks in the same order"), ("pipe",)),
+    ],
+)
+def test_what_to_do_of_a_ring_is_told_by_what_its_members_wait_for(whys: tuple[Why, Why], told: tuple[str, ...], silent: tuple[str, ...]) -> None:
+    edges = tuple(Edge(source=a, target=b, why=why, evidence="") for (a, b), why in zip((("1", "2"), ("2", "1")), whys, strict=True))
+    root = Root(nodes=("1", "2"), waiters=(), is_cycle=True, chain=(), hope=Outlook.STANDS, certainty=Certainty.LIKELY)
+    text = "; ".join(remedy_of(Ring(root=root, members=(), edges=edges, certainty=Certainty.LIKELY, needed=frozenset())))
+    assert all(word in text for word in told)
+    assert not any(word in text for word in silent)
+    assert "time limit" in text
