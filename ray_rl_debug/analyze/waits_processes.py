@@ -15,7 +15,7 @@ from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_children import to_unseen
+from ray_rl_debug.analyze.waits_children import is_tracker, to_unseen, waits_for_work
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, Node, OpenFile, SharedSemaphore, Thread
 
@@ -219,18 +219,38 @@ def _went_with_its_holder(view: View, node: Node, one: Seen, semaphore: SharedSe
 
     It has no name any more, so that only who inherits it can have it.
     """
+    if one.is_idle or one.motion is not Motion.FROZEN or (node.name, one.process.ppid) not in view.by_node_pid:
+        return False
+    have_it = _have_in_vain(view, node, semaphore)
+    started_s = [s.process.start_time_s for s in have_it if s.process.ppid == one.process.ppid and s.process.start_time_s is not None]
+    return bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
+
+
+def _have_in_vain(view: View, node: Node, semaphore: SharedSemaphore) -> list[Seen]:
+    """Those who have a lock that is taken, where each was asked and none has taken it; nobody else can have it, as it has no name any more."""
     if semaphore.maximum != 1 or semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
-        return False
-    if one.is_idle or one.motion is not Motion.FROZEN:
-        return False
-    on_node = [s for s in view if s.node is one.node and not s.has_ended]
-    if any(s.process.files is None for s in on_node) or (node.name, one.process.ppid) not in view.by_node_pid:
-        return False
+        return []
+    on_node = [s for s in view if s.node is node and not s.has_ended]
+    if any(s.process.files is None for s in on_node):
+        return []
     files = {s.key: [f for f in s.process.files or () if f.inode == semaphore.inode and f.path.startswith(SEGMENT)] for s in on_node}
     have_it = [s for s in on_node if files[s.key]]
-    is_inherited = bool(have_it) and all(f.path.endswith(DELETED) for s in have_it for f in files[s.key])
-    started_s = [s.process.start_time_s for s in have_it if s.process.ppid == one.process.ppid and s.process.start_time_s is not None]
-    return is_inherited and bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
+    return have_it if all(f.path.endswith(DELETED) for s in have_it for f in files[s.key]) else []
+
+
+def lost_reader(view: View, one: Seen) -> bool:
+    """Do all its workers wait at the lock of those who read their queue, and has none of them taken it? Then it went with one that was killed.
+
+    Of readers that live one always has the lock, and the others wait for it. Whether one was not seen `lacks_child` tells.
+    """
+    workers = {c.process.pid: c for c in view.children(one) if not is_tracker(c)}
+    for semaphore in one.node.semaphores if workers else ():
+        at_it = {pid for pid, _ in semaphore.waiters}
+        if semaphore.value != 0 or at_it != workers.keys() or any(c.motion is not Motion.FROZEN or not waits_for_work(c) for c in workers.values()):
+            continue
+        if _have_in_vain(view, one.node, semaphore):
+            return True
+    return False
 
 
 DELETED = " (deleted)"

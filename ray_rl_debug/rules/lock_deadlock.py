@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.pauses import has_loop
@@ -36,7 +37,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, takes_results, waits_for_work
-from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock
+from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock, lost_reader
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
@@ -258,7 +259,8 @@ def _lost_one(scene: Scene, one: Seen) -> bool:
         return True
     started_s = [c.process.start_time_s for c in children if c.process.start_time_s is not None]
     replaced = bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
-    return replaced or any(c.has_ended for c in children) or lacks_taker(one) or ends_in_vain(one)
+    lacks_reader = lost_reader(scene.view, one) and not lacks_child(scene.view, one)
+    return replaced or any(c.has_ended for c in children) or lacks_taker(one) or ends_in_vain(one) or lacks_reader
 
 
 def _runs_thread_pool(one: Seen) -> bool:
@@ -286,6 +288,8 @@ def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Se
         said = "; the thread of its pool that takes results has ended, so that none arrives: most likely it could not unpickle an error"
     elif lost and (feeder := feeder_at_work(one)) is not None:
         said = f"; all its worker processes wait for work, and the thread of its pool that hands it out {describe_place(feeder.place)}"
+    elif lost and lost_reader(scene.view, one):
+        said = "; all its workers wait at the lock of their queue, and none of them has it: most likely it went with one that was killed"
     elif lost:
         said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
     elif one.lane_of is not None:

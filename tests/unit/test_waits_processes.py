@@ -139,9 +139,7 @@ def test_a_semaphore_leads_to_its_holder_or_to_who_gives_it(semaphore: SharedSem
 def test_who_rests_instead_of_coming_to_a_barrier_is_named_with_who_gives_it_no_work() -> None:
     """The main process waits for the first child, which waits at a barrier for the second; that one waits for its next order."""
     stacks = Stacks()
-    leads = process(
-        stacks, PARENT, "python train.py", f"{RECEIVE} collect@app/train.py:31", kind="named", wchan="anon_pipe_read", syscall=READ, arg0=6
-    )
+    leads = process(stacks, PARENT, "python train.py", COLLECTS, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=6)
     answers = OpenFile(fd=6, path="pipe:[78]", kind="pipe", inode=78, writable=False)
     meets = f"Condition.wait@multiprocessing/synchronize.py:268 Barrier.wait@threading.py:697 meet@app/env.py:23 {SPAWN}"
     waits = replace(
@@ -258,3 +256,35 @@ def test_who_waits_in_c_for_a_semaphore_that_was_not_read_is_not_accused() -> No
         frames = tuple(replace(f, calls=calls) if f.function == "work" else f for f in node.frames)
         report = diagnose(snapshot(replace(node, frames=frames)))
         assert [f.certainty for f in report.findings if f.certainty is not Certainty.POSSIBLE] == sure, calls
+
+
+READS_TASKS = f"SemLock.__enter__@multiprocessing/synchronize.py:95 Queue.get@multiprocessing/queues.py:102 grade@app/rewards.py:22 {SPAWN}"
+COLLECTS = f"{RECEIVE} collect@app/train.py:31"
+
+
+@pytest.mark.parametrize(
+    ("uses", "unread", "lost_ends", "certainty"),
+    [
+        ((), (), False, Certainty.LIKELY),
+        ((), (), True, Certainty.POSSIBLE),
+        ((SemaphoreUse(pid=SECOND, taken=1),), (), False, None),
+        ((), (SECOND,), False, None),
+    ],
+    ids=["none of them has it", "somebody may not have been seen", "one reads", "of one it was not read"],
+)
+def test_a_queue_whose_reader_was_killed(
+    uses: tuple[SemaphoreUse, ...], unread: tuple[int, ...], lost_ends: bool, certainty: Certainty | None
+) -> None:
+    """Of those who read a queue one always has its lock."""
+    stacks = Stacks()
+    at_it = (FIRST,) if uses else (FIRST, SECOND)
+    workers = [replace(child(stacks, pid, READS_TASKS, files=(LEFT,)), start_time_s=100.0) for pid in (FIRST, SECOND)]
+    workers = [replace(w, threads=(replace(w.threads[0], wchan="futex_do_wait", syscall=202),)) for w in workers]
+    leads = process(stacks, PARENT, "python train.py", COLLECTS, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=6)
+    answers = OpenFile(fd=6, path="pipe:[78]", kind="pipe", inode=78, writable=False)
+    workers = [replace(w, files=(*(w.files or ()), replace(answers, fd=7, writable=True))) for w in workers]
+    lost = (replace(PIPE, fd=8, inode=91), replace(PIPE, fd=9, inode=92, writable=True)) if lost_ends else ()
+    leads = replace(leads, files=(LEFT, answers, *lost))
+    semaphore = SharedSemaphore(inode=9, waiters=tuple((pid, pid) for pid in at_it), value=0, maximum=1, uses=uses, unread=unread)
+    found = [f for f in diagnose(snapshot(stacks.node([leads, *workers], semaphores=(semaphore,)))).findings if "lock of their queue" in f.summary]
+    assert [f.certainty for f in found] == ([certainty] if certainty is not None else [])
