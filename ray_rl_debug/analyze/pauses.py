@@ -376,8 +376,8 @@ def child_ended(view: View, one: Seen) -> bool:
     """One that runs program after program stands in the same wait at every look, each time for another child."""
     thread = one.followed or one.telling
     children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
-    if thread is not None and thread.place.kind is Kind.CHILD and not children and ended_children(one):
-        return True  # however it waits: for the end, or at the pipes of what the child prints
+    if thread is not None and thread.place.kind in (Kind.CHILD, Kind.MP_QUEUE) and not children and ended_children(one):
+        return True  # however it waits: for the end, at the pipes of what the child prints, or for the last that it sent
     if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None or kernel_call(thread.kernel) != "wait":
         return False
     wanted = thread.kernel.syscall_arg0

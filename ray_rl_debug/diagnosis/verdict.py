@@ -226,7 +226,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         if all(only_looks(p) for p in pauses) and not _ended_lately(scene):
             return _open(nobody_delivers(pauses[0]))
         looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
-        wakes = "again and again; if it waits for work, nobody does any" if only_looks(pauses[0]) else f"and will wake by itself{looks}"
+        goes_on = "and will wake by itself" if pauses[0] in timed else f"and may go on: {scene.reason(pauses[0])}"
+        wakes = "again and again; if it waits for work, nobody does any" if only_looks(pauses[0]) else f"{goes_on}{looks}"
         summary = f"nothing works now: all others are idle, and {pauses[0].where()} {_pause(pauses[0])} {wakes}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if scene.view.by_hand:

@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, State
-from ray_rl_debug.model.snapshot import OpenFile, Process, SemaphoreUse, SharedSemaphore, Thread
+from ray_rl_debug.model.snapshot import EndedProcess, OpenFile, Process, SemaphoreUse, SharedSemaphore, Thread
 
 PARENT, FIRST, SECOND = 100, 200, 201
 READ = 0
@@ -288,3 +288,14 @@ def test_a_queue_whose_reader_was_killed(
     semaphore = SharedSemaphore(inode=9, waiters=tuple((pid, pid) for pid in at_it), value=0, maximum=1, uses=uses, unread=unread)
     found = [f for f in diagnose(snapshot(stacks.node([leads, *workers], semaphores=(semaphore,)))).findings if "lock of their queue" in f.summary]
     assert [f.certainty for f in found] == ([certainty] if certainty is not None else [])
+
+
+@pytest.mark.parametrize("was_dead", [False, True])
+def test_who_awaits_a_message_of_a_child_that_ended_meanwhile_goes_on(was_dead: bool) -> None:
+    stacks = Stacks()
+    leads = process(stacks, PARENT, "python train.py", COLLECTS, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=6)
+    leads = replace(leads, files=(OpenFile(fd=6, path="pipe:[78]", kind="pipe", inode=78, writable=False),))
+    over = EndedProcess(pid=FIRST, ppid=PARENT, title="python train.py", kind="child", was_dead=was_dead)
+    verdict = diagnose(snapshot(stacks.node([leads], ended=(over,)))).verdict
+    assert (verdict.state is State.SLOW) is not was_dead
+    assert ("a child that it waits for started or ended" in verdict.summary) is not was_dead
