@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.acceptors import accepted_by, are_copies, may_accept, waited_at
 from ray_rl_debug.analyze.connections import (
     RAY_PROCESSES,
     TICK_S,
@@ -34,14 +35,14 @@ from ray_rl_debug.analyze.pools import fetching_feeder
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
-from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, pool_rests, takes_results, to_unseen
+from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, pool_rests, takes_results, to_unseen, waits_for_work
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_holders import holder_edges
 from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_pipes import pipe_edges
 from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import MAX_SOCKETS, Process, Socket
+from ray_rl_debug.model.snapshot import Process, Socket
 
 
 def system_edges(view: View) -> Iterator[Edge]:
@@ -127,6 +128,7 @@ def _inside_edges(view: View, one: Seen) -> Iterator[Edge]:
 
 
 _CONNECTIONS = "its connections"
+_ACCEPT = "who may accept"
 _BLOCKED = frozenset({"recv", "send", "read", "connect", "write"})
 _POLLS = frozenset({"epoll", "poll", "select"})
 """How libraries wait at connections that their own threads read."""
@@ -220,14 +222,22 @@ def _edge_to_peer(
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
     # the connection itself, else (accepted by nobody yet) the process that listens there
     served = view.once(listeners).get(remote[1], [])
-    ends = owners.get((remote, local)) or _accepted(served, socket) or _waited_at(served, remote[1])
+    taken = owners.get((remote, local)) or accepted_by(served, socket)
+    ends = taken or waited_at(served, remote[1])
     if served and not ends:  # it may have been accepted since its sockets were read; or somebody who was not seen did that
         ends, certainty = served, Certainty.POSSIBLE
     ends = [(k, p) for k, p in ends if k != one.process_key] or ends
-    if _are_copies(ends, remote[1]):
+    text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
+    accept = [] if taken else [(key, p) for key, p in may_accept(ends, remote[1]) if _may_come_to_accept(view, key, p)]
+    for key, process in accept if len(accept) > 1 else ():
+        said = f"{text}: nobody has accepted it, and pid {process.pid} may"
+        yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=said, certainty=certainty, among=_ACCEPT)
+    if len(accept) > 1:
+        return
+    ends = accept or ends
+    if are_copies(ends, remote[1]):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
-    text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:
         yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
         return
@@ -237,6 +247,11 @@ def _edge_to_peer(
         yield to_unseen(one, f"its request: perhaps {thread.called} of {view.seen[key].name}", Why.SOCKET)
     elif process.kind not in RAY_PROCESSES and not _owes_nothing(view, one, socket, key):
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
+
+
+def _may_come_to_accept(view: View, key: str, process: Process) -> bool:
+    """Not a worker that was forked with a copy of the socket and waits for its own next task."""
+    return process.kind not in RAY_PROCESSES and not (key in view.seen and waits_for_work(view.seen[key]))
 
 
 def _owes_nothing(view: View, one: Seen, socket: Socket, key: str) -> bool:
@@ -312,39 +327,6 @@ def _reads_at(one: Seen, socket: Socket) -> bool:
     if kernel_call(kernel) in ("recv", "read") and descriptor(kernel) == socket.fd and socket.fd is not None:
         return not socket.rx_queue_bytes
     return not socket.rx_queue_bytes and any(e.is_still and not is_write(e.awaited) and socket.fd in e.descriptors for e in one.ends)
-
-
-def _accepted(ends: list[tuple[str, Process]], socket: Socket) -> list[tuple[str, Process]]:
-    """Of those that listen at a port: who has the connection, by its addresses alone. Nodes of Ray may share a machine, and its loopback."""
-    return [(key, p) for key, p in ends if any(s.local == socket.remote and s.remote == socket.local for s in p.sockets or ())]
-
-
-def _waited_at(ends: list[tuple[str, Process]], port: str) -> list[tuple[str, Process]]:
-    """Of those that listen at a port: where a connection waits that nobody has accepted, else where that was not read."""
-    waited_at = [(key, p) for key, p in ends if any(s.rx_queue_bytes for s in _at_port(p, port))]
-    return waited_at or [(key, p) for key, p in ends if len(p.sockets or ()) >= MAX_SOCKETS or not _is_empty(p, port)]
-
-
-def _is_empty(process: Process, port: str) -> bool:
-    """Is nobody in its queue, and are the other ends of all its connections there known?"""
-    at_port = _at_port(process, port)
-    return bool(at_port) and all(s.rx_queue_bytes == 0 for s in at_port)
-
-
-def _at_port(process: Process, port: str) -> list[Socket]:
-    return [s for s in process.sockets or () if s.state == "LISTEN" and s.local.rpartition(":")[2] == port]
-
-
-def _are_copies(ends: Sequence[tuple[str, Process]], port: str) -> bool:
-    """Do only children of one parent hold a connection or listen? They were forked with copies: whose it is was not read.
-
-    Sockets of different numbers are no copies.
-    """
-    pids = {p.pid for _, p in ends}
-    inodes = [{s.inode for s in p.sockets or () if s.local.rpartition(":")[2] == port} for _, p in ends]
-    if len(ends) > 1 and not set.intersection(*inodes):
-        return False
-    return len(ends) > 1 and len({p.ppid for _, p in ends}) == 1 and not any(p.ppid in pids for _, p in ends)
 
 
 def _flows(one: Seen, socket: Socket) -> bool:
