@@ -71,17 +71,18 @@ def _package_of_poller(frames: Sequence[Frame]) -> str | None:
 
 
 def _inner_waiter(one: Seen) -> SeenThread | None:
-    """The thread whose wait another thread of its process ends: the telling one, or the one that it joins where that waits so itself."""
+    """The thread whose wait another thread of its process ends: the telling one, or the one that it joins or whose stream it sends."""
     if one.telling is None or not _waits_inside(one):
         return None
     if one.followed is None:
         return one.telling
-    joins = one.telling.place.kind is Kind.JOIN and one.followed.place.kind in THREAD_WAITS
+    joins = one.telling.place.kind in (Kind.JOIN, Kind.SOCKET) and one.followed.place.kind in THREAD_WAITS
     return one.followed if joins else None
 
 
 def _waits_inside(one: Seen) -> bool:
-    return one.telling is not None and one.telling.place.kind in THREAD_WAITS and not one.is_stopped
+    follows = one.followed is not None or (one.telling is not None and one.telling.place.kind in THREAD_WAITS)
+    return follows and not one.is_stopped
 
 
 def pausing_helper(one: Seen) -> SeenThread | None:

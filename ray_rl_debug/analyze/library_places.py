@@ -79,6 +79,8 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("requests/sessions.py", None, Kind.SOCKET),
     ("httpcore/_backends/sync.py", None, Kind.SOCKET),
     ("grpc/_channel.py", frozenset({"__call__", "_blocking", "result", "_next"}), Kind.SOCKET),
+    ("grpc/_server.py", frozenset({"wait_for_termination"}), Kind.IDLE),
+    ("grpc/_server.py", frozenset({"_next", "__next__"}), Kind.CHANNEL),
     *((file, frozenset({"wait"}), Kind.FLOCK) for file in BUILD_LOCKS),
     (TORCH_RPC, frozenset({"rpc_sync", "rpc_async", "remote", "_invoke_rpc"}), Kind.CHANNEL),
     (TORCH_RPC, frozenset({"shutdown"}), Kind.IDLE),
@@ -144,6 +146,25 @@ _REQUEST_HANDLERS: tuple[tuple[str, frozenset[str]], ...] = (
 def answers_request(frames: Sequence[Frame]) -> bool:
     """Does a stack stand below a server's handler? Then whoever asked waits for this very thread."""
     return any(f.file.endswith(file) and f.function.rpartition(".")[2] in names for f in frames for file, names in _REQUEST_HANDLERS)
+
+
+_STREAMS = "grpc/_channel.py"
+
+
+def awaits_end_of_stream(frames: Sequence[Frame]) -> bool:
+    """Has a client of gRPC sent a stream of requests, which has one answer once it ends?"""
+    return any(f.file.endswith(_STREAMS) and f.function.startswith("_StreamUnaryMultiCallable.") for f in frames)
+
+
+def makes_requests(frames: Sequence[Frame]) -> bool:
+    """Does a thread take the next request of such a stream from the program, as it does until the stream ends, and not wait for room to send it?"""
+    at = next((i for i, f in enumerate(frames) if f.file.endswith(_STREAMS) and f.function.endswith(".consume_request_iterator")), None)
+    return bool(at) and not frames[(at or 0) - 1].file.endswith(("threading.py", "grpc/_common.py", _STREAMS))
+
+
+def reads_requests(frames: Sequence[Frame]) -> bool:
+    """Does a server's handler of gRPC wait for the next request of a stream?"""
+    return any(f.file.endswith("grpc/_server.py") and f.function.startswith("_RequestIterator.") for f in frames)
 
 
 _HELPERS: tuple[tuple[str, str], ...] = (

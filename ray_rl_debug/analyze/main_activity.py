@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.group_threads import is_in_group
 from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files, told_by_sockets
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.analyze.library_places import answers_request
+from ray_rl_debug.analyze.library_places import answers_request, awaits_end_of_stream, makes_requests
 from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.analyze.places import INTERPRETER, Place, may_have_left, place_of, with_cut_end, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
@@ -255,8 +255,12 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
     """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works, or one of a pool at the same line.
 
-    A joined thread that waits for a third in the same way is followed on.
+    A joined thread that waits for a third in the same way is followed on. So is the one that still makes the requests of a stream, whose answer
+    comes at its end.
     """
+    makers = [t for t in others if t is not telling and t.stack.once(makes_requests)] if telling.stack.once(awaits_end_of_stream) else []
+    if len(makers) == 1:
+        return follow(makers[0], [t for t in others if t is not telling]) or makers[0]
     if telling.place.kind not in THREAD_WAITS or _keeps_interpreter(telling):
         return None
     joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}

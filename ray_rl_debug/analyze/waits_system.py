@@ -40,6 +40,7 @@ from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_holders import holder_edges
 from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_pipes import pipe_edges
+from ray_rl_debug.analyze.waits_streams import stream_edges
 from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Process, Socket
@@ -78,7 +79,7 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
     if kind is Kind.SOCKET:
         yield from _socket_edges(view, one, thread, socket_owners(view))
     if kind in (Kind.FILE, Kind.CHANNEL):
-        yield from holder_edges(view, one, thread)
+        yield from (*holder_edges(view, one, thread), *stream_edges(view, one, thread))
     if kind is Kind.FILE:
         yield from terminal_edges(view, one, thread)
         yield from news_edges(view, one, thread.kernel)

@@ -73,6 +73,8 @@ def _works(thread: SeenThread) -> bool:
 
 _IN_CALLS = frozenset({Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.FLOCK, Kind.CUDA})
 _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
+_ENDED_BY_THREAD = frozenset({Kind.JOIN, Kind.SOCKET})
+"""Waits for one known thread: the joined one, or the one that has to send the rest of a stream before it is answered."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -85,7 +87,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         thread = one.telling
         if thread is None or one.is_stopped or one.is_at_work:
             continue
-        joins = thread.place.kind is Kind.JOIN and one.followed is not None
+        joins = thread.place.kind in _ENDED_BY_THREAD and one.followed is not None
         if not thread.place.path and not joins and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
             continue  # a thread of a library, and no end of a program that joins its threads; native frames alone may tell a lock
         if scene.view.by_hand and _lacks_main(one, thread) and not _are_at_locks(one):
@@ -98,7 +100,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # the thread that it joins stands in a call of its own, or computes: that one is the cause
         lost = thread.place.kind is Kind.MP_QUEUE and (_no_child_works(scene, one) or ends_in_vain(one))
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
-        if thread.place.kind not in _LOCKS and not lost and not nested:
+        if thread.place.kind not in _LOCKS and not lost and not nested and not joins:
             continue
         if thread.place.kind is Kind.LOCK and not _asleep(thread):
             continue
@@ -296,6 +298,11 @@ def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Se
         said = "; other calls of it finish, and none of them ends this wait"
     elif lost_lock(scene.view, one):
         said = "; none of those who have this lock of multiprocessing has taken it: it went with a process that was replaced since"
+    elif one.followed is not None and one.kind is Kind.SOCKET:
+        said = (
+            f" for the answer to a stream; its thread {one.followed.called} has not sent the stream's end, and {describe_place(one.followed.place)}"
+        )
+        others = [one.followed]
     elif others:
         said = f"; its thread {others[0].called} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
