@@ -48,6 +48,7 @@ MISSED = {
     "versions_long_polled-hang": "unknown, named as possible: an engine's questions are answered with nothing, each within a second",
     "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
+    "graders_exchanged-hang": "unknown, main is named as possible: pipes of killed workers are left, which look as those of one that was not seen",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

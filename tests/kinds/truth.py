@@ -371,6 +371,20 @@ versions_long_polled | polls for what nobody makes | main engine | lock-deadlock
 lock_around_generator | pool inside pool | main | lock-deadlock |
 permits_by_name | semaphores across processes | worker1 | blocked-io | main
 weights_by_store | mixed | engine rank0 rank1 | lock-deadlock collective-mismatch blocked-io straggler weight-sync-mismatch |
+forwards_of_shards | two groups crossed | rank1 | collective-mismatch straggler |
+samples_for_learner | queue with a dead producer | learner label:Learner | producer-died rank-died engine-died lock-deadlock |
+left_by_feeder | queue with a dead producer | player main | lock-deadlock producer-died blocked-io | host
+threads_before_fork | pool inside pool | scorer | lock-deadlock producer-died |
+collected_by_stream | client, server, handler, engine | main | lock-deadlock producer-died blocked-io asyncio-stuck |
+tasks_in_bundle | mixed | trainer label:score | ray-pending ray-get-cycle | main
+forgotten_plays | a loop that starves | collector | asyncio-stuck producer-died lock-deadlock |
+buffer_in_loop | a loop that starves | rollout | event-loop-blocked lock-deadlock asyncio-stuck |
+graders_exchanged | semaphores across processes | grader0 grader1 grader2 main | lock-deadlock producer-died blocked-io |
+lines_of_ranks | other end of a pipe | main archiver shipper | lock-deadlock blocked-io | rank0 rank1 rank2
+workers_behind_port | a dead child beside living ones | master | blocked-io producer-died lock-deadlock rank-died |
+service_of_metrics | mixed | rank0 service | producer-died lock-deadlock blocked-io straggler asyncio-stuck |
+answers_of_engine | other end of a pipe | server engine label:engine | engine-died producer-died rank-died lock-deadlock blocked-io |
+cancel_not_heeded | a loop that starves | main tools | asyncio-stuck lock-deadlock |
 """
 
 
