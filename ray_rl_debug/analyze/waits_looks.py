@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.looks import is_fellow, looks_at, looks_at_variables, shared_with
 from ray_rl_debug.analyze.lost_ends import lacks_child
-from ray_rl_debug.analyze.nodes import node_of_pid
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -31,7 +31,12 @@ _OF_JOB = frozenset({"child", "named", "ray-worker", "driver"})
 def look_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """`known` are the edges found so far; of those who were taken for pollers by their names alone nothing is added."""
     told = {e.source for e in known if e.why is Why.POLL}
+    watching = {e.source for e in known if e.why is Why.NEWS and kind_of(e.target) is NodeKind.UNSEEN}
     for one in view:
+        if one.key in watching and not one.is_stopped:
+            unread = any(o.node is one.node and o.process.files is None and not o.has_ended for o in view)  # one of them may hold the file
+            yield from () if unread else _to_crashed(view, one, known)
+            continue
         names = looks_at(one.telling) if one.telling is not None else None
         if names is None or one.motion is Motion.MOVING or one.is_stopped or one.key in told:
             continue
@@ -98,7 +103,8 @@ def _to_crashed(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
         return
     for other in crashed:
         said = f"{other.identity.label} has ended with {other.process.exit_code}, nobody has taken note of it, and all others wait or rest"
-        evidence = f"looks again and again in {_at(one)} for what another process should bring; {said}"
+        waits = "watches files that nobody holds open" if one.kind is not Kind.SLEEP else f"looks again and again in {_at(one)}"
+        evidence = f"{waits} for what another process should bring; {said}"
         yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
 
 

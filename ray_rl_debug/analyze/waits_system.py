@@ -106,6 +106,9 @@ def _edges_without_stack(view: View, one: Seen) -> Iterator[Edge]:
     kernel = told_by_files(one.process.threads[0], one.process.files or ())
     yield from news_edges(view, one, kernel)
     yield from pipe_edges(view, one, kernel)
+    # calls were told by their numbers alone before descriptors were
+    if kernel_call(kernel) in _POLLS and kernel is not None and kernel.waits_on_fds is None and kernel.call is not None:
+        yield to_unseen(one, f"what pid {one.process.pid} polls")
     if kernel_call(kernel) == "wait":
         if kernel.run_slices == 0 and is_unseen_child(view, one, kernel.syscall_arg0):  # who waits has a child, and it is none that began meanwhile
             yield to_unseen(one, f"a child of pid {one.process.pid}")

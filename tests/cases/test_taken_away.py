@@ -219,14 +219,15 @@ enough_of_episodes   | process 16486: sockets[4]             | that a connection
 pushes_of_versions-healthy | process 7836: threads[1].wakes_in_s   | when its clock wakes the only sleeper
 shard_of_first-healthy | process 15051                         | whose child is left; an older program that failed is none of multiprocessing
 streams_both_ways    | process 25490                         | who does not read; its address is named instead
-RRD101/hang-sglang-server-in-crash-dump-tp1 | process 19364                         | that a part of an engine lives; a connection with it tells it too
+RRD101/hang-sglang-server-in-crash-dump-tp1 | process 19364                         | that a part of an engine lives; connected
 RRD101/hang-sglang-server-in-crash-dump-tp1 | process 19364: ppid                   |
-RRD205/hang-vllm-core-tidies-up | process 17862: log_lines[1]           | which part of an engine was the first to die
+RRD205/hang-vllm-core-tidies-up | process 17862: log_lines[1]           | who died first
 RRD301/hang-vllm-verl-weight-sync-failed | process 31193                         | the worker of an engine core
 lines_through_proxy-healthy | process 16500: async_tasks[3].awaited | that a coroutine sleeps; where it stands tells it too
 connections_at_close | process 11465: async_tasks[1].stable  | whether a coroutine was there before
-lines_through_proxy  | process 31617: sockets[0]             | at which port a process listens; ports below 32768 are not given to clients
+lines_through_proxy  | process 31617: sockets[0]             | at which port a process listens; low ports are no client's
 tokens_of_stream     | process 11661: sockets[0]             |
+tail_of_scores       | process 844: threads[0].waits_on_fds  | at which descriptors a program polls
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
