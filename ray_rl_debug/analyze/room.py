@@ -133,6 +133,25 @@ def _reserved_for(view: View) -> list[tuple[Seen, list[RayActor | RayTask]]]:
     return found
 
 
+def all_holders_known(view: View, need: Need) -> bool:
+    """Do placement groups, actors and tasks of Ray's tables account for all of it that is in use? Else who holds the rest is not known.
+
+    A group without a creator is a driver's; among others that have one it was not read.
+    """
+    ray = view.ray
+    if ray is None or need.group is not None:
+        return False
+    groups = [g for g in ray.placement_groups if g.state == "CREATED"]
+    nodes = [n for n in ray.nodes if n.alive]
+    free = [n.available for n in nodes if n.available is not None]
+    if len(free) < len(nodes) or len({g.creator_actor_id is None for g in ray.placement_groups}) > 1:
+        return False
+    alone = [s.resources for _, sources in view.once(_reserved_for) for s in sources if s.placement_group_id is None]
+    held = total([*(bundle for g in groups for bundle in g.bundles), *alone])
+    used = total([*_nodes(view), *({k: -amount for k, amount in some.items()} for some in free)])
+    return all(held.get(k, 0.0) >= used.get(k, 0.0) for k in need.amounts if is_counted(k))
+
+
 def _is_there(source: RayActor | RayTask, need: Need) -> bool:
     if need.group is None:
         return True

@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
-from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, knows_nodes, need_of, supply, unplaceable
+from ray_rl_debug.analyze.room import Need, all_holders_known, fits, holders, is_counted, knows_nodes, need_of, supply, unplaceable
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
@@ -277,8 +277,7 @@ def _shortage(scene: Scene, need: Need) -> tuple[str, Certainty]:
     if why is not None:
         return why, Certainty.PROVEN
     if not holders(scene.view, need):
-        # in the cluster as a whole placement groups hold some, too
-        sure = Certainty.LIKELY if need.group is None else Certainty.POSSIBLE
+        sure = Certainty.LIKELY if all_holders_known(scene.view, need) else Certainty.POSSIBLE
         return f"{need.place} is large enough, but who holds the resources was not seen", sure
     return f"{need.place} is large enough, but others hold the resources", Certainty.LIKELY
 

@@ -228,6 +228,8 @@ connections_at_close | process 11465: async_tasks[1].stable  | whether a corouti
 lines_through_proxy  | process 31617: sockets[0]             | at which port a process listens; low ports are no client's
 tokens_of_stream     | process 11661: sockets[0]             |
 tail_of_scores       | process 844: threads[0].waits_on_fds  | at which descriptors a program polls
+groups_of_trials-healthy | placement_groups[1]                   | who holds what a placement group waits for
+groups_of_trials-healthy | placement_groups[1].creator_actor_id  |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
