@@ -66,7 +66,7 @@ def turns(f: Facts) -> str | None:
 def fills_pipe(f: Facts) -> str | None:
     at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
     reads = f.one.process.read_bytes != 0  # slowly, piece by piece; or nobody knows
-    goes_on = f.one.motion is Motion.BUSY or lives(f)  # it may read when it has done its step
+    goes_on = f.one.motion is Motion.BUSY or lives(f) or f.lacks_kernel  # it may read when it has done its step, or stand at a full pipe itself
     is_full = bool(at_pipe) and not reads and not goes_on and any(writes(f.view, source) for source in at_pipe)
     return "it does not read what it is sent, and the pipe is full" if is_full else None
 

@@ -230,6 +230,7 @@ tokens_of_stream     | process 11661: sockets[0]             |
 tail_of_scores       | process 844: threads[0].waits_on_fds  | at which descriptors a program polls
 groups_of_trials-healthy | placement_groups[1]                   | who holds what a placement group waits for
 groups_of_trials-healthy | placement_groups[1].creator_actor_id  |
+pipeline_of_export   | process 31400: threads                | whether it stands at a full pipe itself
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
