@@ -37,7 +37,7 @@ HEADED_LINES = 20
 """Of the beginning, by which a log is known."""
 MAX_KINDS = 50_000
 """Shapes of failures that are remembered: those of one program are few."""
-_ZERO = re.compile(rb"(?<![\d.:,])0(?![\d.])")
+_ZERO = re.compile(rb"(?<![\d.:,])0(?!\.?\d)")
 _START = START.encode()
 
 

@@ -102,3 +102,9 @@ def test_a_job_of_ray_failed_also_by_its_status_message(tmp_path: Path) -> None:
 def test_a_fatal_error_is_fatal(tmp_path: Path) -> None:
     told = story(tmp_path, "[Rank:6] FATAL ERROR :: MODULE:PT_BRIDGE Exception in Launch thread...\n")
     assert told is not None and told.first is not None and [w.rank for w in told.first.who] == [6]
+
+
+def test_a_code_of_zero_at_the_end_of_a_sentence_teaches_nothing_of_other_codes(tmp_path: Path) -> None:
+    line = "[2026-08-25T09:09:02.859] [15.0] child {} ({}) exited with exit code {}.\n"
+    told = story(tmp_path, line.format(0, 27350, 0) + line.format(0, 27351, 1))
+    assert told is not None and told.first is not None and told.first.line == 2
