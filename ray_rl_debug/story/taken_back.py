@@ -6,7 +6,8 @@ next that is known of the process is its end, which tells no reason, the error w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -22,8 +23,22 @@ WITHIN_LINES = 60
 
 def taken_back(found: Sequence[Candidate]) -> list[Candidate]:
     """All of them; whose excuse does not hold has none."""
-    ends = [c for c in found if c.survived is None and _is_end(c)]
-    return [msgspec.structs.replace(c, survived=None) if any(_ended_by(c, end) for end in ends) else c for c in found]
+    ends: defaultdict[object, list[Candidate]] = defaultdict(list)
+    for one in found:
+        if one.survived is None and _is_end(one):
+            for key in _keys(one):
+                ends[key].append(one)
+    return [msgspec.structs.replace(c, survived=None) if _is_open(c) and _has_ended(c, ends) else c for c in found]
+
+
+def _keys(one: Candidate) -> tuple[object, ...]:
+    """Who names one process shares one of them."""
+    who = one.subject
+    return (("pid", who.pid), ("rank", who.rank)) if who.pid is not None or who.rank is not None else (("file", one.book.file),)
+
+
+def _has_ended(one: Candidate, ends: Mapping[object, Sequence[Candidate]]) -> bool:
+    return any(_ended_by(one, end) for key in _keys(one) for end in ends.get(key, ()))
 
 
 def _is_end(one: Candidate) -> bool:
@@ -31,9 +46,12 @@ def _is_end(one: Candidate) -> bool:
     return one.class_ is Class.LATE or (one.class_ is Class.OWN and gives_up(one.event.text))
 
 
+def _is_open(one: Candidate) -> bool:
+    """Is its excuse only the level of the line, or work of whomever?"""
+    return one.survived is not None and one.class_ is Class.OWN and one.survived.startswith((NOTED, WENT_ON)) and _is_error(one)
+
+
 def _ended_by(one: Candidate, end: Candidate) -> bool:
-    if one.survived is None or one.class_ is not Class.OWN or not one.survived.startswith((NOTED, WENT_ON)) or not _is_error(one):
-        return False
     is_one_file = one.book is end.book
     if not is_same(one.subject, end.subject) or (one.subject == LogWriter() and not is_one_file):
         return False
