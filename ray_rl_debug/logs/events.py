@@ -15,6 +15,7 @@ from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
+from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import REMOTE, RESULT, START, Block, read_block
 from ray_rl_debug.logs.values import holds_as_data, is_printed_value
@@ -37,7 +38,6 @@ from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
 from ray_rl_debug.signatures.match import Hit, Matcher
 
-_NO_DIGITS = dict.fromkeys(b"0123456789")
 _QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
 """What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
 _FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
@@ -231,7 +231,7 @@ def severity(signature: Signature) -> tuple[int, int, str]:
 
 def shape_of(text: str) -> str:
     """A text without its digits, bounded."""
-    return text[:400].translate(_NO_DIGITS)[:160]
+    return without_digits(text[:400])[:160]
 
 
 def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.window import Window
 from ray_rl_debug.logs.words import GIVES_UP, judge
 from ray_rl_debug.model.snapshot.log_book import LogWriter
@@ -58,7 +59,7 @@ def is_shown(window: Window, writer: LogWriter, start: int, end: int) -> bool:
     if _MAY_OPEN.search(window.text, max(0, start - MAX_BYTES), start) is None:
         return False
     heads = [
-        [head for row in rows if _is_of(head := window.head(row[:400].decode("utf-8", "replace")), writer)]
+        [head for row in rows if is_one_process((head := window.head(row[:400].decode("utf-8", "replace"))).writer, writer)]
         for rows in (
             window.text[max(0, start - MAX_BYTES) : start].split(b"\n")[-2 : -2 - MAX_LINES : -1],
             window.text[end + 1 : end + 1 + MAX_BYTES].split(b"\n")[:MAX_LINES],
@@ -138,7 +139,3 @@ def _is_of_the_run(head: Head) -> bool:
 
 def _is_record(head: Head) -> bool:
     return head.level is not None or head.is_stamped
-
-
-def _is_of(head: Head, writer: LogWriter) -> bool:
-    return (head.writer.pid, head.writer.rank) == (writer.pid, writer.rank)

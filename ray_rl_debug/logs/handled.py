@@ -8,6 +8,7 @@ from itertools import islice
 from ray_rl_debug.logs.aside import aside
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.routine import Routine
 from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
@@ -165,18 +166,18 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if _LEAVES.search("\n".join((one.text, *one.block.message))):
         return None
     if one.before is None:
-        if _is_same_writer(before, one.head) and (words := ABOVE.search(before.text)) is not None:
+        if is_one_process(before.writer, one.head.writer) and (words := ABOVE.search(before.text)) is not None:
             return words[0]
-        if before.text.endswith(":") and _is_same_writer(before, one.head) and (said := goes_on(before.text, behind=True)) is not None:
+        if before.text.endswith(":") and is_one_process(before.writer, one.head.writer) and (said := goes_on(before.text, behind=True)) is not None:
             return said
         if one.head.indent and _DOCUMENTS.search(window.heading(one.start, one.head.indent)):
             return "text that documents what may be raised"
         if before.text.startswith(">>> ") and one.block.frame is None:
             return "an example of documentation"
-        return words[0] if _is_same_writer(before, one.head) and (words := _SKIPS.search(before.text)) is not None else None
+        return words[0] if is_one_process(before.writer, one.head.writer) and (words := _SKIPS.search(before.text)) is not None else None
     if "Exception ignored" in one.before.text:
         return "ignored"
-    if one.before.level in ("D", "I") and _TELLS.search(one.before.text) and _is_same_writer(one.before, one.head):
+    if one.before.level in ("D", "I") and _TELLS.search(one.before.text) and is_one_process(one.before.writer, one.head.writer):
         return "logged as a note of what failed"
     if one.before.text.startswith(AT_EXIT):
         return "of the program's own end"
@@ -228,17 +229,17 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         is_told = is_told or (
             is_report and (after.level in ("D", "I") or (one.block is None and after.level is None and after.is_stamped and one.head.is_stamped))
         )
-        if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+        if is_told and _tells_of_an_end(after.text):
             return None
         if (may_be_tried or is_caught) and SCORED.search(after.text) and read_step(after.text) is None:
             return "code of a model that was tried, and scored"
-        if _is_note(one) and after.level in ("D", "I") and not (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+        if _is_note(one) and after.level in ("D", "I") and not _tells_of_an_end(after.text):
             return "logged as a note, and it wrote on"
         if _is_of_an_end(one, window.line_before(one.start)) and FINISHED.search(after.text):
             return "the work was done"
-        if is_caught and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+        if is_caught and _tells_of_an_end(after.text):
             return None
-        if routine is not None and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+        if routine is not None and _tells_of_an_end(after.text):
             routine = None
         if routine is not None and routine.goes_on(after):
             return "its writer went on with what it does again and again"
@@ -256,6 +257,10 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
             return words
     return "logged as an error, and it wrote on as before" if is_told else None
+
+
+def _tells_of_an_end(text: str) -> bool:
+    return GIVES_UP.search(text) is not None or _ENDS.search(text) is not None
 
 
 def _is_step(one: Spotted) -> bool:
@@ -345,10 +350,6 @@ def was_finished(window: Window, one: Spotted) -> bool:
     told = (row for row in (raw.decode("utf-8", "replace") for raw in rows) if _ALL_DONE in row or FINISHED.search(row) or _ANNOUNCED.search(row))
     before = (window.head(row).text for row in told)  # reading a line takes long
     return any((FINISHED.search(text) or _ANNOUNCED.search(text)) and judge(text, None) is None for text in before)
-
-
-def _is_same_writer(a: Head, b: Head) -> bool:
-    return (a.writer.pid, a.writer.rank) == (b.writer.pid, b.writer.rank)
 
 
 def _is_same_record(after: Head, first: Head) -> bool:

@@ -154,6 +154,11 @@ def writer_of_file(path: str) -> LogWriter:
     return LogWriter(node=told, pid=int(ray[1]) if ray else None, rank=rank, program=daemon[1] if daemon else None)
 
 
+def is_one_process(a: LogWriter, b: LogWriter) -> bool:
+    """Do two marks name one process, by its number and rank?"""
+    return (a.pid, a.rank) == (b.pid, b.rank)
+
+
 def filled(one: LogWriter, from_file: LogWriter) -> LogWriter:
     """What a line says of its writer, and what the file says where the line does not."""
     if one == LogWriter():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.named import is_one_process
+from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.window import Window
 from ray_rl_debug.logs.words import judge
@@ -13,7 +15,6 @@ AGAIN = 2
 """So often a line comes behind the error, where none like it came before."""
 MIN_LETTERS = 8
 """Shorter lines, a rule or a number, are like many others."""
-_NO_DIGITS = dict.fromkeys(b"0123456789")
 
 
 class Routine:
@@ -37,9 +38,9 @@ class Routine:
         start, writer = self._one.start, self._one.head.writer
         rows = self._window.text[max(0, start - BYTES_BACK) : start].split(b"\n")[-1 - LINES_BACK : -1]
         heads = [self._window.head(row[:400].decode("utf-8", "replace")) for row in rows]
-        own = (h for h in heads if (h.writer.pid, h.writer.rank) == (writer.pid, writer.rank))
+        own = (h for h in heads if is_one_process(h.writer, writer))
         return {_shape(h.text) for h in own if judge(h.text, h.level) is None}
 
 
 def _shape(text: str) -> str:
-    return text[:160].translate(_NO_DIGITS)
+    return without_digits(text[:160])

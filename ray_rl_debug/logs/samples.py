@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.window import Window
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
@@ -70,7 +71,7 @@ def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> boo
 def _is_fenced(window: Window, writer: LogWriter, back: list[bytes]) -> bool:
     """Is the nearest fence above right below words that say that a tool's output comes?"""
     heads = (window.head(raw[:400].decode("utf-8", "replace")) for raw in back)
-    own = [h for h in heads if (h.writer.pid, h.writer.rank) == (writer.pid, writer.rank)]
+    own = [h for h in heads if is_one_process(h.writer, writer)]
     at = next((i for i, head in enumerate(own) if _FENCE.match(head.text)), None)
     return at is not None and at + 1 < len(own) and _OF_TOOL_ALONE.match(own[at + 1].text) is not None
 
@@ -79,7 +80,7 @@ def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Patt
     """Is the first mark among these lines of the writer the wanted one? A stamp begins a record, unless `each` line has one."""
     for raw in rows:
         head = window.head(raw[:400].decode("utf-8", "replace"))
-        if (head.writer.pid, head.writer.rank) != (writer.pid, writer.rank):
+        if not is_one_process(head.writer, writer):
             continue
         # An answer opens, and ends the question in front of it: what is wanted goes first.
         if wanted.match(head.text):

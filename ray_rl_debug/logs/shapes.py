@@ -19,8 +19,15 @@ MAX_ADDED_BYTES = 4 * PIECE_BYTES
 SET_BYTES = 100
 """That a short text takes in a set beside its letters."""
 DIGITS = b"0123456789"
+_OF_TEXT = dict.fromkeys(DIGITS)
 MIN_LETTERS = 6
 """Of a text with digits, to be looked for anywhere in a shape. A shorter one, like ``E19999``, is a word of its own: else each ``E`` would do."""
+
+
+def without_digits(text: str) -> str:
+    """What lines share that differ in their numbers alone."""
+    return text.translate(_OF_TEXT)
+
 
 Line = tuple[int, int, int]
 """Its number in the block, from 0, where it begins, and where it ends, before its ``\\n``."""

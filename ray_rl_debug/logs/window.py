@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.logs.heads import COLOUR, Head, read_head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
+from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.sections import is_header
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.steps import read_step
@@ -70,7 +71,7 @@ def _without(writer: LogWriter, common: LogWriter) -> LogWriter:
 
 def _is_one(a: LogWriter, b: LogWriter) -> bool:
     """Is it one writer? Of a program that names itself, such as ``(raylet)``, not each line has the number of its process."""
-    if (a.pid, a.rank) == (b.pid, b.rank):
+    if is_one_process(a, b):
         return True
     return a.program is not None and a.program == b.program and a.rank == b.rank and None in (a.pid, b.pid)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from statistics import median
 
 import msgspec
@@ -37,6 +38,15 @@ class Shift(msgspec.Struct, frozen=True):
 
     seconds: float
     why: str
+
+
+def clock_text(time_s: float, *, tenths: bool = True) -> str | None:
+    """A time as people read it, to a tenth of a second or to the second; None for what no calendar holds."""
+    try:
+        moment = datetime.fromtimestamp(time_s, tz=timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return f"{moment:%Y-%m-%d %H:%M:%S}{f'.{moment.microsecond // 100_000}' if tenths else ''}"
 
 
 def shifts(books: Sequence[LogBook]) -> tuple[dict[str, Shift], str | None]:
@@ -131,10 +141,9 @@ def _written_zone(book: LogBook) -> float | None:
 
 
 def _were_copied(timed: Sequence[LogBook]) -> bool:
-    """Were the files written much nearer to each other than their stamps lie apart? Then a copy gave them these times."""
-    written = [b.modified_time_s for b in timed if b.modified_time_s is not None]
-    residues = [r for b in timed if (r := b.modified_time_s) is not None and b.last_time_s is not None and _written_zone(b) is None]
-    return len(written) < 2 or bool(residues)
+    """Was one of the files written at a time that no zone explains by its last stamp? Then a copy gave them these times."""
+    written = [b for b in timed if b.modified_time_s is not None]
+    return len(written) < 2 or any(_written_zone(b) is None for b in written)
 
 
 def is_comparable(a: LogBook, b: LogBook, moved: Mapping[str, Shift]) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import Candidate
 from ray_rl_debug.story.evidence import tells_of_an_end
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
-_NO_DIGITS = dict.fromkeys(b"0123456789")
 
 
 def only_noted(found: Sequence[Candidate]) -> bool:
@@ -38,7 +38,7 @@ def _passed_before(one: Candidate, found: Sequence[Candidate]) -> bool:
 
 
 def _same(a: str, b: str) -> bool:
-    return a.translate(_NO_DIGITS) == b.translate(_NO_DIGITS)
+    return without_digits(a) == without_digits(b)
 
 
 def _last_line(event: LogEvent) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 
 import msgspec
 
 from ray_rl_debug.model.log_story import StoryProgress
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogStep, LogWriter
-from ray_rl_debug.story.clocks import Shift
+from ray_rl_debug.story.clocks import Shift, clock_text
 from ray_rl_debug.story.people import person
 
 MAX_PEOPLE = 200
@@ -28,13 +27,13 @@ def progress(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> tuple[Stor
         units: dict[LogWriter, LogStep] = {}
         for step in book.steps:
             held = units.get(step.writer)
-            if held is None or _rank(step.unit) < _rank(held.unit) or (step.unit == held.unit and step.file_line >= held.file_line):
+            if held is None or _fineness(step.unit) < _fineness(held.unit) or (step.unit == held.unit and step.file_line >= held.file_line):
                 units[step.writer] = step
         for writer, step in units.items():
             time_s = step.time_s + shift if step.time_s is not None else None
             key = (writer, book.file if writer == LogWriter() else None)
             one = StoryProgress(
-                who=person(writer, book), step=step.step, unit=step.unit, file=book.file, line=step.file_line, time_s=time_s, time=_text(time_s)
+                who=person(writer, book), step=step.step, unit=step.unit, file=book.file, line=step.file_line, time_s=time_s, time=_second(time_s)
             )
             held_one = last.get(key)
             if held_one is None or held_one.step is None or _when(held_one) <= _when(one):
@@ -44,7 +43,7 @@ def progress(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> tuple[Stor
             if sign.writer not in units and sign.time_s is not None and sign.writer != LogWriter():
                 time_s = sign.time_s + shift
                 one = StoryProgress(
-                    who=person(sign.writer, book), step=None, unit=None, file=book.file, line=sign.file_line, time_s=time_s, time=_text(time_s)
+                    who=person(sign.writer, book), step=None, unit=None, file=book.file, line=sign.file_line, time_s=time_s, time=_second(time_s)
                 )
                 key = (sign.writer, None)
                 if key not in last or (last[key].step is None and (last[key].time_s or 0.0) <= time_s):
@@ -92,14 +91,9 @@ def _when(one: StoryProgress) -> tuple[float, float]:
     return one.time_s or 0.0, one.step or 0.0
 
 
-def _rank(unit: str) -> int:
+def _fineness(unit: str) -> int:
     return _FINE.index(unit) if unit in _FINE else len(_FINE)
 
 
-def _text(time_s: float | None) -> str | None:
-    if time_s is None:
-        return None
-    try:
-        return f"{datetime.fromtimestamp(time_s, tz=timezone.utc):%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return None
+def _second(time_s: float | None) -> str | None:
+    return clock_text(time_s, tenths=False) if time_s is not None else None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates, was_told_to_end
-from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
+from ray_rl_debug.story.clocks import Shift, clock_text, is_comparable, shifts
 from ray_rl_debug.story.noted import WHY, only_noted
 from ray_rl_debug.story.people import person, unified
 from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
@@ -78,15 +77,6 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
 
 def _unread(names: Sequence[str]) -> str | None:
     return f"{names[0]} {f'and {len(names) - 1} more were' if len(names) > 1 else 'was'} not read" if names else None
-
-
-def clock_text(time_s: float) -> str | None:
-    """A time as people read it, to a tenth of a second; None for what no calendar holds."""
-    try:
-        moment = datetime.fromtimestamp(time_s, tz=timezone.utc)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 100_000}"
 
 
 def _in_order(found: Sequence[Candidate]) -> list[Candidate]:
