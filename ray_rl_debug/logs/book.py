@@ -39,6 +39,8 @@ MAX_KINDS = 50_000
 """Shapes of failures that are remembered: those of one program are few."""
 _ZERO = re.compile(rb"(?<![\d.:,])0(?!\.?\d)")
 _START = START.encode()
+_ERROR = b"Error: "
+"""Such a line may tell nothing only because of the line above it."""
 
 
 def _has_head(line: str) -> bool:
@@ -190,7 +192,7 @@ class BookReader:
         """Do all lines that differ from this one in their digits alone say the same? No errors are not three errors."""
         if _START in raw or NCCL_WARNS in raw or self._matcher.depends_on_digits(raw):
             return False
-        if not is_nothing or b"0" not in raw or not _ZERO.search(raw):
+        if not is_nothing or (not _ZERO.search(raw) and _ERROR not in raw):
             return True
         other = _ZERO.sub(b"1", raw)
         return spot(Window(other, near_s=self._near_s), 0, len(other), self._matcher, self._writer) is None

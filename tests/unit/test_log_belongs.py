@@ -108,3 +108,10 @@ def test_a_code_of_zero_at_the_end_of_a_sentence_teaches_nothing_of_other_codes(
     line = "[2026-08-25T09:09:02.859] [15.0] child {} ({}) exited with exit code {}.\n"
     told = story(tmp_path, line.format(0, 27350, 0) + line.format(0, 27351, 1))
     assert told is not None and told.first is not None and told.first.line == 2
+
+
+def test_a_result_below_its_error_teaches_nothing_of_one_that_stands_alone(tmp_path: Path) -> None:
+    meaning = "gooRemoteError: A call failed of itself\n"
+    told = story(tmp_path, f"[rank4]: RuntimeError: GOO failed\n[rank4]: {meaning}[rank4]: leaving\n[rank5]: {meaning}")
+    assert told is not None and told.first is not None
+    assert [(e.text, [w.rank for w in e.who]) for e in (told.first, *told.then)] == [("RuntimeError: GOO failed", [4]), (meaning.strip(), [5])]
