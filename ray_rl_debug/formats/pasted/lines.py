@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ray_rl_debug.formats.pasted import prefixes, said, torn
+from ray_rl_debug.formats.pasted import mixed, prefixes, said, torn
 
 MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
@@ -162,7 +162,7 @@ def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None
 def _rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """The lines, and in one line again what somebody's form broke before the name of a function: ``File "a.py", line 3,`` / `` in f``."""
     held: tuple[int, str] | None = None
-    for number, raw in torn.rejoined(lines):
+    for number, raw in torn.rejoined(mixed.apart(lines)):
         if held is not None:
             if _BROKEN_OFF.match(raw):
                 yield held[0], f"{held[1].rstrip()} {raw.strip()}"
