@@ -15,10 +15,10 @@ def accepted_by(ends: list[tuple[str, Process]], socket: Socket) -> list[tuple[s
 def waited_at(ends: list[tuple[str, Process]], port: str) -> list[tuple[str, Process]]:
     """Of those that listen at a port: where a connection waits that nobody has accepted, else where that was not read."""
     queued = [(key, p) for key, p in ends if any(s.rx_queue_bytes for s in _at_port(p, port))]
-    return queued or [(key, p) for key, p in ends if len(p.sockets or ()) >= MAX_SOCKETS or not _is_empty(p, port)]
+    return queued or [(key, p) for key, p in ends if len(p.sockets or ()) >= MAX_SOCKETS or not is_empty(p, port)]
 
 
-def _is_empty(process: Process, port: str) -> bool:
+def is_empty(process: Process, port: str) -> bool:
     """Is nobody in its queue, and are the other ends of all its connections there known?"""
     at_port = _at_port(process, port)
     return bool(at_port) and all(s.rx_queue_bytes == 0 for s in at_port)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.acceptors import accepted_by, are_copies, may_accept, waited_at
+from ray_rl_debug.analyze.acceptors import accepted_by, are_copies, is_empty, may_accept, waited_at
 from ray_rl_debug.analyze.connections import (
     RAY_PROCESSES,
     TICK_S,
@@ -275,7 +275,7 @@ def _keeps_others_out(view: View, one: Seen, socket: Socket) -> bool:
         queues = {s.inode for s in one.process.sockets or () if s.state == "LISTEN" and s.local == socket.local} - {None}
         others = (other for other in view if other.node is one.node and other is not one)
         return any(s.queued_at in queues and _reads_at(other, s) for other in others for s in other.process.sockets or ())
-    if _is_empty(one.process, port_of(socket)):
+    if is_empty(one.process, port_of(socket)):
         return False  # it has accepted all: an end of such a connection was not read
     for key, process in not_accepted(view).get((endpoint_key(one.node.name, socket.local), None), []):
         ends = [s for s in process.sockets or () if s.remote is not None and endpoint_key(one.node.name, s.remote)[1] == port_of(socket)]
