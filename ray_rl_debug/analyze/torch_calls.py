@@ -9,7 +9,7 @@ from ray_rl_debug.model.snapshot import Frame
 COLLECTIVES = frozenset(
     "all_reduce all_gather all_gather_into_tensor all_gather_object all_gather_coalesced all_to_all all_to_all_single barrier monitored_barrier"
     " broadcast broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
-    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base"
+    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base all_gather_single reduce_scatter_single"
     " gather_for_metrics wait_for_everyone pad_across_processes".split()
 )
 """The last three are accelerate's."""

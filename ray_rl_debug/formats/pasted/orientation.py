@@ -38,7 +38,7 @@ _INNER_FILES = (
 )
 _INNER = frozenset(
     "all_reduce all_gather all_gather_into_tensor reduce_scatter reduce_scatter_tensor broadcast barrier monitored_barrier all_to_all"
-    " all_to_all_single"
+    " all_to_all_single all_gather_single reduce_scatter_single"
     " send recv isend irecv wait poll select epoll_wait synchronize acquire join get read _recv recv_multipart accept connect sleep futex_wait"
     " _wait_for_tstate_lock".split()
 )
