@@ -85,6 +85,12 @@ def _waits_inside(one: Seen) -> bool:
     return follows and not one.is_stopped
 
 
+def lacks_setter(one: Seen) -> bool:
+    """Does it wait for an event, with no other thread of Python and no coroutine that could set it?"""
+    others = [t for t in one.threads if t is not one.telling and (t.place.path or t.score > 0)]
+    return one.kind is Kind.EVENT and not others and one.process.async_tasks is not None and not one.ends
+
+
 def pausing_helper(one: Seen) -> SeenThread | None:
     """One of these that has slept through the window, and whose clock wakes it within the time that answers take."""
     most = 2 * one.looks

@@ -15,6 +15,7 @@ import msgspec
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.framework_places import GROUP_WAIT
+from ray_rl_debug.analyze.handlers import lacks_setter
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.progress import Motion
@@ -94,10 +95,26 @@ def ray_edges(view: View) -> Iterator[Edge]:
     yield from _argument_edges(view, index, [e.target for e in found if e.target not in view.seen])
 
 
+_CALLBACKS = "its calls"
+
+
+def _edges_of_callbacks(view: View, index: RayIndex, one: Seen) -> Iterator[Edge]:
+    """From an actor that waits for an event which no thread of Python is left to set: Ray calls back from C++ when an answer comes.
+
+    That is an answer to a call that it has made in the call that it runs: any of them.
+    """
+    running = one.core.running_task_ids if one.core is not None and one.process.kind == "ray-worker" and lacks_setter(one) else ()
+    made = [t for t in one.core.owned if t.parent_task_id in running] if running and one.core is not None else []
+    for task in made:
+        for edge in _edges_of_task(view, index, one, task.task_id, "callback", Certainty.LIKELY):
+            yield msgspec.structs.replace(edge, among=_CALLBACKS)
+
+
 def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
     for one in view.seen.values():
         waits = [] if one.kinds.isdisjoint(WAITS_FOR_RAY) else [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
+        yield from _edges_of_callbacks(view, index, one)
         if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):
             continue
         groups = [e for t in waits if t.place.op == GROUP_WAIT for e in _edges_to_groups(index, one, "placement_group.wait")]

@@ -27,6 +27,7 @@ from sys import modules
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.handlers import lacks_setter
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.progress import Motion
@@ -58,10 +59,9 @@ def _has_equals(scene: Scene, one: Seen) -> bool:
     return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
 
 
-def _is_alone(one: Seen) -> bool:
-    """Does it wait for an event that a thread of its own has to set, and has it no other thread of Python at work or at rest that was not Ray's?"""
-    others = [t for t in one.threads if t is not one.telling and (t.place.path or t.score > 0)]
-    return one.kind is Kind.EVENT and not others and one.process.async_tasks is not None and not one.ends
+def _is_left_alone(one: Seen) -> bool:
+    """Is nobody left who could set the event that it waits for? In an actor of Ray a callback might, unless it is known that none is due."""
+    return lacks_setter(one) and (one.process.kind != "ray-worker" or (one.core is not None and not one.core.owned))
 
 
 def _ended_children(scene: Scene, one: Seen) -> list[Evidence]:
@@ -150,10 +150,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         ranks = scene.waiting_ranks(one)
         doing = f"is busy: it {one.does()}" if one.is_at_work else one.does()
         doing = at_own_gpu(one) if at_gpu else doing
-        doing += ", and has no other thread that could set it" if _is_alone(one) else ""
+        doing += ", and has no other thread that could set it" if _is_left_alone(one) else ""
         if scene.view.by_hand and one.telling is not None and one.telling.sample.owns_gil:
             doing += " with the GIL"
-        certainty = Certainty.POSSIBLE if (one.kind in THREAD_WAITS and not _is_alone(one)) or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
+        certainty = Certainty.POSSIBLE if (one.kind in THREAD_WAITS and not _is_left_alone(one)) or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
             if not counts and not singled_out and _has_equals(scene, one):
