@@ -43,6 +43,9 @@ CANNOT_TELL = {
     "lists_of_manager-hang": "a list that is looked at again and again: no stack shows who should add to it",
     "waves_of_cores-hang": "pipes of multiprocessing, and a rank that stands at one: no stack shows who holds the other end",
     "makers_of_driver-hang": "an actor that has died and an idle loop: no stack is left of what it waits for",
+    "answers_of_engine-hang": "a pipe is read in C, and the child that wrote there has ended: told as a straggler",
+    "samples_for_learner-hang": "an actor that has died and an idle queue: no stack is left of it",
+    "workers_behind_port-hang": "who listens at a port is in no stack: the server that sleeps is told as a straggler",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")
 

@@ -385,6 +385,10 @@ workers_behind_port | a dead child beside living ones | master | blocked-io prod
 service_of_metrics | mixed | rank0 service | producer-died lock-deadlock blocked-io straggler asyncio-stuck |
 answers_of_engine | other end of a pipe | server engine label:engine | engine-died producer-died rank-died lock-deadlock blocked-io |
 cancel_not_heeded | a loop that starves | main tools | asyncio-stuck lock-deadlock |
+scores_in_pairs | ring over a connection | main scorer | lock-deadlock blocked-io producer-died |
+arbiter_of_workers | client, server, handler, engine | worker0 worker1 | blocked-io lock-deadlock |
+one_learner_left | queue with a dead producer | learner1 | blocked-io straggler lock-deadlock |
+callbacks_of_refs | mixed | evaluator | blocked-io straggler |
 """
 
 
