@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import OwnedTask, RayActor, RayPlacementGroup, RayTask
 
@@ -139,6 +140,8 @@ def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
         yield from guessed
         if waits and not found and not guessed:
             yield from _edges_to_groups(index, one, "ray.get")
+        elif awaited and not found and not guessed and view.ray is None and not view.by_hand:
+            yield to_unseen(one, f"the results that coroutines of pid {one.process.pid} await", Why.CALL)
 
 
 def _argument_edges(view: View, index: RayIndex, awaited: list[str]) -> Iterator[Edge]:
