@@ -125,7 +125,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         if len(pauses) < len(at_work) or (pauses and not is_open and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
         others = sorted((t for t in others if t not in at_work and not t.listens), key=lambda t: not _shares_file(t, thread))
-        parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
+        known = [e for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.certainty is not Certainty.POSSIBLE]
+        parents = [scene.view.seen[e.source] for e in known if e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
         # a pool has processes, and none of them was seen
