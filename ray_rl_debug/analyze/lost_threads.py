@@ -1,10 +1,10 @@
-"""Threads that have ended, as the fellows of their process show: programs alike, each with a thread of the same function, but for one."""
+"""Threads that have ended, as the fellows of their process show: programs or actors alike, each with a thread of the same function, but for one."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.main_activity import SeenThread, executes
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 
@@ -13,7 +13,7 @@ class LostThread(NamedTuple):
     function: str
     """In which the threads of the fellows began."""
     fellows: tuple[Seen, ...]
-    """Who waits in that thread for this process."""
+    """Who waits in that thread for this process, or has such a thread."""
 
 
 def lost_thread(view: View, one: Seen) -> LostThread | None:
@@ -31,6 +31,32 @@ def lost_thread(view: View, one: Seen) -> LostThread | None:
             found.setdefault(begins[0], {})[fellow.key] = fellow
     function = next(iter(found), None)
     return LostThread(function, tuple(found[function].values())) if function is not None else None
+
+
+LOST_CALLER = "calls of a thread that has ended"
+"""What the wait for an actor is called that made the awaited calls by a thread which it has no more."""
+_FELLOWS = 2
+
+
+def lost_caller(view: View, one: Seen) -> LostThread | None:
+    """The thread that an idle actor has no more: all others of its class have one of their own code that runs no call of Ray."""
+    i = one.identity
+    fellows = [
+        o for o in view if o is not one and o.process.kind == "ray-worker" and (o.identity.class_name, o.identity.job_id) == (i.class_name, i.job_id)
+    ]
+    seen = {t.tid for t in one.threads}
+    unread = not one.threads or any(t.tid not in seen for sample in one.process.samples for t in sample.threads)
+    if i.class_name is None or not one.is_idle or unread or len(fellows) < _FELLOWS:
+        return None
+    begun = [_begins(o) for o in fellows]
+    common = set.intersection(*begun) - {t.place.path[-1][:2] for t in one.threads if t.place.path}
+    function = min((name for name, _ in common), default=None)
+    return LostThread(function, tuple(fellows)) if function is not None else None
+
+
+def _begins(one: Seen) -> set[tuple[str, str]]:
+    """Where the threads of a process began that its own code has started."""
+    return {t.place.path[-1][:2] for t in one.threads if t.place.path and not t.is_main and not executes(t.sample, t.frames)}
 
 
 def _main(one: Seen) -> SeenThread | None:

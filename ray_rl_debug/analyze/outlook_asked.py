@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.handlers import (
 )
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.lost_threads import lost_thread
+from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller, lost_thread
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, Facts
 from ray_rl_debug.analyze.outlook_naps import lives, writes
 from ray_rl_debug.analyze.pauses import (
@@ -44,6 +44,8 @@ _TAKERS = frozenset({Why.SEMAPHORE, Why.GIVERS})
 
 def lacks_thread(f: Facts) -> str | None:
     lost = lost_thread(f.view, f.one) if not f.asked_for.isdisjoint(_TAKERS) else None
+    if lost is None and any(e.op == LOST_CALLER for e in f.asked):
+        lost = lost_caller(f.view, f.one)
     return f"its fellows each run a thread in {lost.function}, and its own has ended" if lost is not None else None
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
+from ray_rl_debug.analyze.coroutines import is_ray_call
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.lanes import is_old, waits_within
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller
 from ray_rl_debug.analyze.main_activity import executes
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_calls import callers
+from ray_rl_debug.analyze.waits_calls import callers, callers_so_far, other_methods
 from ray_rl_debug.model.report import Certainty
 
 
@@ -19,6 +22,7 @@ def lane_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     for lane in view.seen.values():
         if lane.lane_of is None or not waits_within(lane):
             continue
+        yield from _to_lost_callers(view, lane, view.seen[lane.lane_of])
         for other in view.lanes(lane.lane_of):
             if other is not lane:
                 evidence = f"it {lane.at()}; another call of it, {other.identity.method}, {other.at()}"
@@ -29,6 +33,22 @@ def lane_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         for node, doing in callers(view, lane, known):
             evidence = f"it {lane.at()}, and may wait for another call; {doing}"
             yield Edge(source=lane.key, target=node, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_lost_callers(view: View, lane: Seen, process: Seen) -> Iterator[Edge]:
+    """To an actor that has made calls of other methods by a thread that it has no more, while such calls of its fellows end no wait."""
+    methods = other_methods(view, process, [t for t in lane.process.async_tasks or () if is_ray_call(t)])
+    for key in sorted(callers_so_far(view, process, methods) or ()) if methods and process.motion is Motion.MOVING else ():
+        lost = lost_caller(view, view.seen[key]) if key in view.seen else None
+        if lost is not None:
+            said = f"calls of {', '.join(methods[:_SHOWN])} come from its fellows, and its own thread in {lost.function} has ended"
+            at = f"waits at {lane.ends[0].at}" if lane.ends else lane.at()
+            evidence = f"a call of {process.identity.label} {at}; {view.seen[key].identity.label} has called it so far: {said}"
+            yield Edge(source=lane.key, target=key, why=Why.GIVERS, op=LOST_CALLER, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+_SHOWN = 3
+"""Methods that the evidence names."""
 
 
 def _others_go_on(view: View, process: Seen) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.lost_threads import lost_thread
+from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller, lost_thread
 from ray_rl_debug.analyze.waits_calls import FAILED_CALL, failed_call, works_inside
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.dead_actors import find_dead
@@ -43,18 +43,23 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _failed(scene)
     yield from _idle(scene)
     for root, one in scene.process_roots():
-        asked = any(e.why in (Why.SEMAPHORE, Why.GIVERS) for e in scene.graph.into([one.key]))
-        lost = lost_thread(scene.view, one) if asked else None
+        into = scene.graph.into([one.key])
+        lost = lost_thread(scene.view, one) if any(e.why in (Why.SEMAPHORE, Why.GIVERS) for e in into) else None
+        calls = [e for e in into if e.op == LOST_CALLER]
+        lost = lost_caller(scene.view, one) if lost is None and calls else lost
         if lost is None:
             continue
+        said = f"in which {listed([f.identity.label for f in lost.fellows])} wait for it"
+        said = f"as its fellows have, and {waits(len(root.waiters))} for calls from it" if calls else said
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
             Certainty.LIKELY,
-            f"{one.where()} has no thread in {lost.function} any more, in which {listed([f.identity.label for f in lost.fellows])} wait for it",
+            f"{one.where()} has no thread in {lost.function} any more, {said}",
             who=[one.who()],
             evidence=[
+                *(Evidence(kind="task", where=one.where(), text=e.evidence) for e in calls[:1]),
                 proc_evidence(one, f"{len(one.threads)} of its threads {'was' if len(one.threads) == 1 else 'were'} seen: it {one.does()}"),
                 *(stack_evidence(f, thread=t) for f in lost.fellows[:3] for t in f.threads if t.place.path and t.place.path[-1][0] == lost.function),
             ],
