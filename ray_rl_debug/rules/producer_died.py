@@ -7,7 +7,7 @@ Story
 Evidence
     Ray's actor table says DEAD, or the child process that should deliver is a zombie; or Ray starts the actor anew for each
     try of one call, and each has ended with the process; or a task fails in each of many tries; or a process lacks the thread in which
-    its fellows wait for it; or an idle actor's call has failed since the last step, by Ray's task events. The poller's stack.
+    its fellows wait for it, or which they have; or an idle actor's call has failed since the last step, by Ray's task events. The poller's stack.
 
 Remedy
     Find why it died; check the producer's life while polling.
