@@ -245,6 +245,7 @@ HOLDS_A_SAMPLE = re.compile(r"\b(?:prompts?|messages|completions?|responses?|con
 OF_ONE_ANSWER = re.compile(
     r"(?:[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot|[Ee]rror)(?: to| in| while| when)? (?:decod|pars|extract|grad|scor|verif|compar)\w{1,6} "
     r"(?:\w+ ){0,3}(?:tool[ _-]?calls?|answers?|completions?|generations?|(?:gold )?solutions?|rewards?|trajector(?:y|ies))\b"
+    r"|\b(?:returned|given|sent|shown|handed|fed|passed) (?:back )?to the (?:model|agent|policy|caller)\b"
     r"|\b(?:sympify|math_verify|latex2sympy\w*|\w+_sympy)\b"
 )
 """Of a program that could not read what a model gave once."""

@@ -35,6 +35,7 @@ _ENDS = re.compile(
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
+    r"|^[Jj]ob (?=[\w-]*\d)[\w-]{1,80} failed: "
     r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
     r"|\bsetting DOWN\b|\bbeing killed\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b(?:[Cc]annot|[Uu]nable to) (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"

@@ -115,3 +115,15 @@ def test_a_result_below_its_error_teaches_nothing_of_one_that_stands_alone(tmp_p
     told = story(tmp_path, f"[rank4]: RuntimeError: GOO failed\n[rank4]: {meaning}[rank4]: leaving\n[rank5]: {meaning}")
     assert told is not None and told.first is not None
     assert [(e.text, [w.rank for w in e.who]) for e in (told.first, *told.then)] == [("RuntimeError: GOO failed", [4]), (meaning.strip(), [5])]
+
+
+def test_an_error_that_is_given_to_the_model_ends_no_run(tmp_path: Path) -> None:
+    said = "sqlite3.OperationalError: no such column: price"
+    assert first(tmp_path, f"{said} -> returned to the model as an error message (turn 2)\n") is None
+    told = story(tmp_path, f"{said}\n")
+    assert told is not None and told.first is not None
+
+
+def test_a_job_that_is_named_without_quotes_failed(tmp_path: Path) -> None:
+    told = story(tmp_path, "Job rl-88 failed: DeadlineExceeded: Job was active longer than specified deadline\n")
+    assert told is not None and told.first is not None
