@@ -71,6 +71,32 @@ def test_lines_in_step_are_told_apart() -> None:
     assert names(text) == sorted([name for _, _, name, _ in reversed(one)] for one in (TRAINS, LOADS))
 
 
+def test_a_library_does_not_call_itself_by_the_name_of_its_module() -> None:
+    c10d = "torch/distributed/distributed_c10d.py"
+    stands = (*TRAINS[:1], ("train.py", 188, "main", "dist.barrier()"), (c10d, 3145, "barrier", "work.wait()"))
+    sums = (*TRAINS[:1], ("train.py", 181, "main", "validate(model)"), ("train.py", 120, "validate", "dist.all_reduce(loss)"))
+    text = f"""{HEAD}
+{HEAD}
+  File "train.py", line 210, in <module>
+  File "train.py", line 210, in <module>
+    main()
+    main()
+  File "train.py", line 188, in main
+  File "train.py", line 181, in main
+    validate(model)
+    dist.barrier()
+  File "train.py", line 120, in validate
+  File "{c10d}", line 3145, in barrier
+    work.wait()
+    dist.all_reduce(loss)
+  File "{c10d}", line 1700, in all_reduce
+KeyboardInterrupt
+    work.wait()
+KeyboardInterrupt
+"""
+    assert names(text) == sorted([["all_reduce", *(n for _, _, n, _ in reversed(sums))], [n for _, _, n, _ in reversed(stands)]])
+
+
 def test_children_keep_their_names() -> None:
     rows = [["Process ForkPoolWorker-23:", "Process ForkPoolWorker-25:", HEAD, HEAD]]
     rows += [[*frame, *frame] for frame in traceback(GETS)[1:]]

@@ -173,10 +173,16 @@ def _with_frame(way: _Way, i: int, new: _Frame) -> _Way:
     elif top.code is None:
         gain, called = (0.3 if top.place[0].startswith("<") else -1.5), 0  # only a file that is none has no source
     elif _calls(top.code, new.name):
-        gain, called = (2.0 if _writes(top.code, new.name) else 1.0), 1
+        gain, called = (1.0 if not _writes(top.code, new.name) else 1.5 if _is_of_itself(top, new) else 2.0), 1
     else:
         gain, called = -0.5, 0
     return _given(way, i, new, gain, called)
+
+
+def _is_of_itself(top: _Frame, new: _Frame) -> bool:
+    """Does a file call a function of its own by the name of a module (``dist.all_reduce()``)? Few do."""
+    is_of_module = re.search(rf"\b(?!self\b|cls\b)\w{{1,40}}\.{re.escape(new.name)}\(", top.code or "") is not None
+    return is_of_module and top.place[0] == new.place[0]
 
 
 def _with_code(way: _Way, i: int, code: str) -> _Way:
