@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 
@@ -71,6 +72,8 @@ _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identica
 _LEAST_CODE = 2
 """Names in a cell without files that no word of a sentence looks like."""
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
+_MAX_KEPT, _MOST_KEPT = 300, 8_192
+"""Characters of a line whose events are kept, and how many such lines: all ranks of a job show the same frames."""
 _MAY_TELL = re.compile(
     r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack (?:dump|of )|<(?:string|module|frozen)"
 )
@@ -83,6 +86,11 @@ def may_tell(text: str) -> bool:
 
 def classify(text: str) -> tuple[Event, ...]:
     """The events of one line, without looking at others; empty for a line that no reader of stacks knows."""
+    return _classified(text) if len(text) <= _MAX_KEPT else _classified.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _classified(text: str) -> tuple[Event, ...]:
     if text.lstrip().startswith("| "):
         of_table = _table_row(text)
         if of_table or text.rstrip().endswith(" |"):

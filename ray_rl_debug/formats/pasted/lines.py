@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -15,6 +16,8 @@ MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
 
 MAX_REWRITTEN = 200
+_MAX_KEPT, _MOST_KEPT = 300, 8_192
+"""Characters of a line that is remembered, and how many such lines are."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b\][^\x07]{0,200}\x07|(?<!\w)\[(?:\d{1,2}|\d{1,3}(?:;\d{1,3}){1,4})m")
 _BAR = re.compile(r"\d{1,3}%\|[^|]{0,400}\|[^\[\]]{0,60}\[[^\[\]]{0,200}\]\s?")
@@ -265,6 +268,13 @@ def _logged(raw: str) -> list[str] | None:
 
 def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pattern[str] | None = None) -> Line:
     """One line without its prefixes."""
+    # A dump of many ranks, or a log, has the same lines again and again.
+    line = _read_line(raw, learned) if len(raw) <= _MAX_KEPT else _read_line.__wrapped__(raw, learned)
+    return msgspec.structs.replace(line, number=number, in_fence=in_fence)
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _read_line(raw: str, learned: re.Pattern[str] | None) -> Line:
     text = raw
     if "\x1b" in text or "[" in text:
         text = _COLOURS.sub("", text)
@@ -302,7 +312,7 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pat
     fence = _FENCE.match(text)
     owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank", "ranks")) + found.get("title_of_lines", "")
     return Line(
-        number=number,
+        number=1,
         text=text,
         owner=owner if owner.strip(":") else "",
         pid=int(found["pid"]) if "pid" in found else None,
@@ -313,7 +323,6 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pat
         local_rank=int(found["rank"]) if found.get("rank_word") == "default" else None,
         part=found["part"].strip() if "part" in found else None,
         fence=fence is not None,
-        in_fence=in_fence,
         stamped=stamped,
     )
 

@@ -78,7 +78,9 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         if (gone := absent.of_line(line.text)) is not None:
             missing.append((line.number, gone))
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
-        streams.setdefault(owner, Stream(dumps, machines, left)).feed(line)
+        if (stream := streams.get(owner)) is None:
+            stream = streams[owner] = Stream(dumps, machines, left)
+        stream.feed(line)
     for stream in streams.values():
         stream.finish()
     if _may_be_told(data, dumps):
