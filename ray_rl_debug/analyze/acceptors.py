@@ -46,8 +46,8 @@ def may_accept(ends: list[tuple[str, Process]], port: str) -> list[tuple[str, Pr
     Where some of them have accepted others, these are meant: who was forked with a copy of the socket need not use it. Of several queues at one port
     (SO_REUSEPORT) it is not known in which it stands: none is told.
     """
-    inodes = {s.inode for _, p in ends for s in _at_port(p, port)}
-    if len(ends) < 2 or len(inodes) != 1 or None in inodes:
+    inodes = {s.inode for _, p in ends for s in _at_port(p, port)} - {None}
+    if len(ends) < 2 or len(inodes) > 1:
         return []
     return [(key, p) for key, p in ends if _has_accepted(p, port)] or ends
 

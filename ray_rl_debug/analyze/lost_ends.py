@@ -23,6 +23,11 @@ def lacks_child(view: View, one: Seen, *, ended: int = 0) -> bool:
     return min(lost[True], lost[False]) > ended
 
 
+def has_lost_end(view: View, one: Seen) -> bool:
+    """Does it hold an end of any pipe of which nobody holds the other end? Then somebody had that, who has ended or was not seen."""
+    return bool(view.once(_with_lost_ends).get(one.process_key))
+
+
 def _with_lost_ends(view: View) -> dict[str, Counter[bool]]:
     """By process, into how many pipes it could write of which nobody holds the other end, and from how many such pipes it could read."""
     found: dict[str, Counter[bool]] = defaultdict(Counter)

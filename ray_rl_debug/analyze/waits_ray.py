@@ -104,11 +104,20 @@ def _edges_of_callbacks(view: View, index: RayIndex, one: Seen) -> Iterator[Edge
 
     That is an answer to a call that it has made in the call that it runs: any of them.
     """
-    running = one.core.running_task_ids if one.core is not None and one.process.kind == "ray-worker" and lacks_setter(one) else ()
-    made = [t for t in one.core.owned if t.parent_task_id in running] if running and one.core is not None else []
-    for task in made:
-        for edge in _edges_of_task(view, index, one, task.task_id, "callback", Certainty.LIKELY):
+    for task_id in calls_within(view, one) if one.process.kind == "ray-worker" and lacks_setter(one) else ():
+        for edge in _edges_of_task(view, index, one, task_id, "callback", Certainty.LIKELY):
             yield msgspec.structs.replace(edge, among=_CALLBACKS)
+
+
+def calls_within(view: View, one: Seen) -> list[str]:
+    """The calls that have not ended and were made in the calls that a process runs now; its own list and Ray's table of tasks tell of them."""
+    running = one.core.running_task_ids if one.core is not None else ()
+    owned = [t.task_id for t in one.core.owned if t.parent_task_id in running] if one.core is not None else []
+    return list(dict.fromkeys([*owned, *(t.task_id for t in view.tasks.values() if running and t.parent_task_id in running and not _is_over(t))]))
+
+
+def _is_over(task: RayTask) -> bool:
+    return task.state in ("FINISHED", "FAILED")
 
 
 def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:

@@ -32,6 +32,7 @@ from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, 
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.waits_ray import calls_within
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.at_gpu import REMEDY_GPU, at_own_gpu, waits_for_own_gpu
 from ray_rl_debug.rules.counter_evidence import counted
@@ -59,9 +60,11 @@ def _has_equals(scene: Scene, one: Seen) -> bool:
     return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
 
 
-def _is_left_alone(one: Seen) -> bool:
+def _is_left_alone(scene: Scene, one: Seen) -> bool:
     """Is nobody left who could set the event that it waits for? In an actor of Ray a callback might, unless it is known that none is due."""
-    return lacks_setter(one) and (one.process.kind != "ray-worker" or (one.core is not None and not one.core.owned))
+    return lacks_setter(one) and (
+        one.process.kind != "ray-worker" or (one.core is not None and not one.core.owned and not calls_within(scene.view, one))
+    )
 
 
 def _ended_children(scene: Scene, one: Seen) -> list[Evidence]:
@@ -150,10 +153,12 @@ def detect(scene: Scene) -> Iterator[Found]:
         ranks = scene.waiting_ranks(one)
         doing = f"is busy: it {one.does()}" if one.is_at_work else one.does()
         doing = at_own_gpu(one) if at_gpu else doing
-        doing += ", and has no other thread that could set it" if _is_left_alone(one) else ""
+        doing += ", and has no other thread that could set it" if _is_left_alone(scene, one) else ""
         if scene.view.by_hand and one.telling is not None and one.telling.sample.owns_gil:
             doing += " with the GIL"
-        certainty = Certainty.POSSIBLE if (one.kind in THREAD_WAITS and not _is_left_alone(one)) or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
+        certainty = (
+            Certainty.POSSIBLE if (one.kind in THREAD_WAITS and not _is_left_alone(scene, one)) or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
+        )
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
             if not counts and not singled_out and _has_equals(scene, one):
