@@ -350,6 +350,11 @@ def is_on_its_way(task: AsyncTask) -> bool:
     return task.stable is False or (task.stable is None and task.awaited is not None and task.awaited.kind in ("running", "ready"))
 
 
+def went_on(process: Process) -> bool:
+    """Is a coroutine on its way that does not serve others?"""
+    return any(is_on_its_way(t) and not serves(t) and not is_apart(t) for t in process.async_tasks or ())
+
+
 LATE_S = 2.0
 """A loop that runs wakes those whose sleep is over within fractions of a second."""
 

@@ -44,3 +44,5 @@ WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NE
 WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
 IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE, Kind.WATCH})
 THREAD_WAITS = frozenset({Kind.JOIN, Kind.FUTURE, Kind.EVENT, Kind.QUEUE, Kind.LOCK})
+ENDED_BY_LOOPS = frozenset({Kind.FUTURE, Kind.QUEUE, Kind.EVENT})
+"""Waits of a thread that a coroutine of a loop in another thread may end."""

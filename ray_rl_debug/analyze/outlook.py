@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.handlers import (
     working_helper,
 )
 from ray_rl_debug.analyze.import_locks import imports_in_ring
-from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
@@ -166,7 +166,7 @@ def _helper_pauses(f: Facts) -> str | None:
 
 def _coroutine_goes_on(f: Facts) -> str | None:
     """Its thread waits for what a loop in another thread should deliver: a coroutine there was elsewhere at the second read."""
-    if f.one.kind is not Kind.FUTURE or f.one.place is None or f.one.place.on_loop:
+    if f.one.kind not in ENDED_BY_LOOPS or f.one.place is None or f.one.place.on_loop:
         return None
     tasks = (t for t in f.one.process.async_tasks or () if is_on_its_way(t) and not is_apart(t))
     task = next((t for t in tasks if not serves(t) or _is_unplaced(t)), None)

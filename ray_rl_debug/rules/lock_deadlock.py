@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.await_chains import serves_by_name
-from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks
+from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks, went_on
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.lost_ends import has_lost_end
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
@@ -106,6 +106,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
             continue  # a coroutine or a process of it goes on, and may complete the future
+        if thread.place.kind in ENDED_BY_LOOPS and went_on(one.process) and scene.hope(one) is not Outlook.STANDS:
+            continue  # a coroutine went on, and may bring what it waits for
         if thread.place.kind is Kind.EVENT and any(takes_results(t) for t in one.threads if t is not thread) and scene.children_move(one):
             continue  # the thread that takes the results of a pool runs what the program has asked for when one comes
         if thread.place.kind is Kind.FUTURE and scene.view.by_hand and len(one.threads) == 1:

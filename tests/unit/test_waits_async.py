@@ -87,3 +87,18 @@ def test_who_reads_the_output_of_a_program_that_has_ended_waits_for_whom_it_left
     assert [(e.source, e.target, e.why.value) for e in found] == [(f"node1/{MAIN}", f"node1/{SERVER}", "pipe")]
     others = replace(server, files=(replace(OUTPUT, fd=1, inode=78, writable=True),))
     assert find_waits(build_view(snapshot(stacks.node([loop(stacks, reads), others])))).graph.edges == ()
+
+
+@pytest.mark.parametrize("wait", ["Queue.get@queue.py:171", "Event.wait@threading.py:629", "Future.result@concurrent/futures/_base.py:451"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_coroutine_that_went_on_may_bring_what_a_thread_waits_for(wait: str, stable: bool) -> None:
+    """The loop runs in a thread of its own; at both looks it was found at rest."""
+    stacks = Stacks()
+    own = f"Condition.wait@threading.py:327 {wait} main@app/agent.py:75"
+    turns = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:608 Thread.run@threading.py:982"
+    one = process(stacks, MAIN, "python agent.py", own, kind="named", wchan="futex_do_wait", syscall=202, extra_threads=[("episodes", turns)])
+    plays = replace(task(1, "play", 25, Awaited(kind="future", detail="Future")), stable=stable, tid=MAIN + 1000)
+    taken = snapshot(stacks.node([replace(one, async_tasks=(plays,))]))
+    outlook = find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook
+    assert (outlook is Outlook.WAKES) is not stable
+    assert stable or not any(f.certainty is not Certainty.POSSIBLE for f in diagnose(taken).findings)
