@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -123,7 +124,9 @@ def told_by_sockets(thread: Thread, sockets: Sequence[Socket]) -> Thread:
     if not thread.waits_on_fds or kernel_call(thread) != "epoll":
         return thread
     fds = set(thread.waits_on_fds)
-    served = {s.local for s in sockets if s.state == "LISTEN"}
+    # where it listens; and what it has accepted, should that not have been read: several share an address then, and clients of Unix have none
+    count = Counter(s.local for s in sockets)
+    served = {s.local for s in sockets if s.local and (s.state == "LISTEN" or s.family == "unix" or count[s.local] > 1)}
     ends = {s.fd for s in sockets if s.state == "ESTABLISHED" and (s.remote or s.peer_inode) and s.fd is not None and s.local not in served}
     own = {s.inode for s in sockets if s.inode is not None}
     paired = any(s.fd in fds and s.peer_inode in own for s in sockets if s.peer_inode is not None)  # by which another thread wakes it

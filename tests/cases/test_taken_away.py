@@ -233,6 +233,7 @@ groups_of_trials-healthy | placement_groups[1].creator_actor_id  |
 pipeline_of_export   | process 31400: threads                | whether it stands at a full pipe itself
 makers_of_driver-healthy | Ray's tables                          | who runs the call that a coroutine awaits
 RRD510/quiet-many_below_the_limit | process 26258: threads[0]             | for the end of which child it waits
+quiet/head-2         | process 24135: sockets[0]             | at which port a server listens
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
