@@ -29,10 +29,16 @@ def person(writer: LogWriter, book: LogBook) -> Who:
 def is_same(a: LogWriter, b: LogWriter) -> bool:
     """Is it one process, as far as both say?"""
     if a.pid is not None and b.pid is not None:
-        return a.pid == b.pid and (a.ip is None or b.ip is None or a.ip == b.ip)
+        return a.pid == b.pid and not _contradict(a, b)
     if a.rank is not None and b.rank is not None:
         return a.rank == b.rank and (a.program is None or b.program is None or a.program == b.program)
     return a == b
+
+
+def _contradict(a: LogWriter, b: LogWriter) -> bool:
+    """Are they on two machines, or two ranks, that gave out one number? A rank by its parts, ``TP2``, may be any by its number."""
+    told = ((a.ip, b.ip), (a.node, b.node), *(((a.rank, b.rank),) if (a.rank or "").isdigit() and (b.rank or "").isdigit() else ()))
+    return any(x is not None and y is not None and x != y for x, y in told)
 
 
 def unified(books: Sequence[LogBook]) -> list[LogBook]:

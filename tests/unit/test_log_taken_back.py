@@ -45,3 +45,12 @@ def test_steps_of_others_excuse_nobody_who_ends(tmp_path: Path) -> None:
     assert told is not None and told.first is not None and told.first.signature == "RRD660"
     told = story(tmp_path, failed + others)
     assert told is not None and told.first is None
+
+
+@pytest.mark.parametrize(("node", "survived"), [("gpu01", False), ("gpu02", True)])
+def test_equal_numbers_of_processes_on_two_machines_are_two(tmp_path: Path, node: str, survived: bool) -> None:
+    noted = "".join(f"gpu01: {line}\n" for line in NOTED.splitlines())
+    ended = f"{node}: (Trainer pid=4411) 2026-05-22 09:00:05 ERROR process exits with exit code 1\n"
+    told = story(tmp_path, noted + ended)
+    assert told is not None and told.first is not None
+    assert ("OutOfMemory" in told.first.text, bool(told.survived)) == (not survived, survived)
