@@ -204,7 +204,7 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         if signature.effect == "cascade":
             return Class.ECHO, "such a line follows from the end of another process"
         if signature.late:
-            return Class.LATE, "such a line comes some time after what brought it about"
+            return Class.LATE, "such a line comes late: what brought it about happened before"
     if event.about is not None and not is_same(event.about, event.writer) and any(is_same(event.about, w) for w in failed):
         return Class.ECHO, "it repeats what that process wrote itself"
     if (thrown := _THROWN.match(event.text)) and _BY_OTHERS.match(thrown["name"]):
@@ -220,7 +220,7 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
     if waited_in_vain(event.text):
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
     if _ENDS_ITSELF.match(event.text):
-        return Class.LATE, "the process ended itself because of what it tells before"
+        return Class.LATE, "the process ended itself, for the reason that it gave before"
     if event.kind == "death" and re.search(r"exit ?code|error code|exit status|exited|status \d", event.text, re.IGNORECASE):
         return Class.LATE, "an exit code tells that a process ended, not why"
     return Class.OWN, None

@@ -34,7 +34,8 @@ def taken_back(found: Sequence[Candidate]) -> list[Candidate]:
 def _keys(one: Candidate) -> tuple[object, ...]:
     """Who names one process shares one of them."""
     who = one.subject
-    return (("pid", who.pid), ("rank", who.rank)) if who.pid is not None or who.rank is not None else (("file", one.book.file),)
+    named = tuple((kind, name) for kind, name in (("pid", who.pid), ("rank", who.rank)) if name is not None)
+    return named or (("file", one.book.file),)
 
 
 def _has_ended(one: Candidate, ends: Mapping[object, Sequence[Candidate]]) -> bool:
