@@ -73,7 +73,7 @@ _UNIT_OF_A_RUN = re.compile(
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
-    r"|epilog|status|message|exited|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
+    r"|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
 _LOGGER = re.compile(r"^[\w.-]+: ")

@@ -6,6 +6,7 @@ behind it. So a line is told as a failure only where its words, its form, the ca
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from ray_rl_debug.logs.shapes import without_digits
@@ -20,8 +21,13 @@ SETTLES = "the lines behind it in the same log (later steps: it was survived), t
 def only_noted(found: Sequence[Candidate]) -> bool:
     """Were errors logged that the run is not known to have survived, with nothing in all these logs that says that anything ended?"""
     serious = [c for c in found if c.survived is None]
+    passed: defaultdict[str, list[LogEvent]] = defaultdict(list)
+    for one in found:
+        if one.survived is not None:
+            passed[one.book.file].append(one.event)
     return bool(serious) and not any(
-        tells_of_an_end(c.event, c.signature) or (_is_last(c) and not c.event.is_followed) or _passed_before(c, found) for c in serious
+        tells_of_an_end(c.event, c.signature) or (_is_last(c) and not c.event.is_followed) or _passed_before(c.event, passed.get(c.book.file, ()))
+        for c in serious
     )
 
 
@@ -30,11 +36,9 @@ def _is_last(one: Candidate) -> bool:
     return bool(one.book.steps) and all(s.file_line < _last_line(one.event) for s in one.book.steps)
 
 
-def _passed_before(one: Candidate, found: Sequence[Candidate]) -> bool:
+def _passed_before(event: LogEvent, passed: Sequence[LogEvent]) -> bool:
     """Did its writer survive the same before, and say so, and not this time?"""
-    event = one.event
-    own = (c.event for c in found if c.survived is not None and c.book is one.book)
-    return any((e.kind, e.writer, e.signature) == (event.kind, event.writer, event.signature) and _same(e.text, event.text) for e in own)
+    return any((e.kind, e.writer, e.signature) == (event.kind, event.writer, event.signature) and _same(e.text, event.text) for e in passed)
 
 
 def _same(a: str, b: str) -> bool:

@@ -127,3 +127,8 @@ def test_an_error_that_is_given_to_the_model_ends_no_run(tmp_path: Path) -> None
 def test_a_job_that_is_named_without_quotes_failed(tmp_path: Path) -> None:
     told = story(tmp_path, "Job rl-88 failed: DeadlineExceeded: Job was active longer than specified deadline\n")
     assert told is not None and told.first is not None
+
+
+def test_a_process_that_exits_with_a_code_has_ended(tmp_path: Path) -> None:
+    told = story(tmp_path, "2026-05-22 09:00:05 ERROR [rank3] process exits with exit code 1\n")
+    assert told is not None and told.first is not None and told.first.kind == "death"
