@@ -86,11 +86,12 @@ def may_tell(text: str) -> bool:
 
 def classify(text: str) -> tuple[Event, ...]:
     """The events of one line, without looking at others; empty for a line that no reader of stacks knows."""
-    return _classified(text) if len(text) <= _MAX_KEPT else _classified.__wrapped__(text)
+    return classified(text) if len(text) <= _MAX_KEPT else classified.__wrapped__(text)
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
-def _classified(text: str) -> tuple[Event, ...]:
+def classified(text: str) -> tuple[Event, ...]:
+    """The same, remembered."""
     if text.lstrip().startswith("| "):
         of_table = _table_row(text)
         if of_table or text.rstrip().endswith(" |"):

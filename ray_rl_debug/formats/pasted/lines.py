@@ -269,12 +269,13 @@ def _logged(raw: str) -> list[str] | None:
 def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pattern[str] | None = None) -> Line:
     """One line without its prefixes."""
     # A dump of many ranks, or a log, has the same lines again and again.
-    line = _read_line(raw, learned) if len(raw) <= _MAX_KEPT else _read_line.__wrapped__(raw, learned)
+    line = stripped(raw, learned) if len(raw) <= _MAX_KEPT else stripped.__wrapped__(raw, learned)
     return msgspec.structs.replace(line, number=number, in_fence=in_fence)
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
-def _read_line(raw: str, learned: re.Pattern[str] | None) -> Line:
+def stripped(raw: str, learned: re.Pattern[str] | None) -> Line:
+    """The same wherever the line stands, remembered."""
     text = raw
     if "\x1b" in text or "[" in text:
         text = _COLOURS.sub("", text)
