@@ -101,7 +101,7 @@ _SSH = re.compile(r"^\W{0,8}ssh (?:-\w{1,3} )?(?:[\w.-]{1,40}@)?(?P<host>[a-z][\
 """The command that goes to a machine, above what it prints there."""
 _SSH_TO = re.compile(r"\bssh (?:-\w{1,3} (?:[\w.=-]{1,40} (?=[a-z]))??){0,3}(?:[\w.-]{1,40}@)?(?P<name>[a-z][\w.-]{0,80})(?= )")
 """To which machine the command goes that follows on the same line."""
-_PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
+_PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?[\w.-]{1,40}@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _CLASS_BESIDE = re.compile(
     r"\b(?:pid|PID)[ #:=]{1,3}\d{2,9}[,:]? ?\((?P<name>[A-Z]\w{1,60}(?:Actor|Worker|Proc|Engine|Runner|Trainer|Manager|Server|Rollout|Group))\)"

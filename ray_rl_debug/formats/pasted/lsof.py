@@ -8,7 +8,7 @@ from ray_rl_debug.formats.dump import HeldFile
 from ray_rl_debug.formats.pasted.events import Row
 
 _ROW = re.compile(
-    r"^\W{0,4}(?P<command>[A-Za-z]\S{0,40}) {1,20}(?P<pid>\d{1,9}) {1,20}(?:\d{1,9} {1,20}(?:\S{1,32} {1,20})?)?(?P<user>[A-Za-z_]\S{0,31}) {1,20}"
+    r"^\W{0,4}(?P<command>[A-Za-z]\S{0,40}) {1,20}(?P<pid>\d{1,9}) {1,20}(?:\d{1,9} {1,20}(?:\S{1,32} {1,20})?)?[A-Za-z_]\S{0,31} {1,20}"
     r"(?P<fd>\d{1,6})(?P<mode>[urw-])?(?P<lock>[rRwWuUxXN])? {1,20}REG {1,20}(?P<major>\d{1,6}),(?P<minor>\d{1,9}) {1,20}"
     r"(?:(?:0t|0x)?[\da-f]{1,20} {1,20})?(?P<inode>\d{1,20}) {1,4}(?P<path>/\S.{0,400}?)\s{0,20}$"
 )

@@ -18,7 +18,7 @@ _FRAME = re.compile(r"[ >]{0,8}File \"(?P<file>[^\"]{1,400})\", line (?P<line>\d
 _CODE = re.compile(r" {4,12}(?=\S)")
 _MARKS = re.compile(r"[ ~^]{4,400}$")
 _CHILD = re.compile(r"Process [\w-]{1,80}(?::\d{1,5}){0,4}:\s{0,8}$")
-_END = re.compile(r"(?:\^C)?(?P<error>[A-Za-z_][\w.]{0,120})(?:: .{0,400})?\s{0,200}$")
+_END = re.compile(r"(?:\^C)?[A-Za-z_][\w.]{0,120}(?:: .{0,400})?\s{0,200}$")
 MAX_LINES = 400
 MOST = 8
 """Tracebacks that are told apart."""

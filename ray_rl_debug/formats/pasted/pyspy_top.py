@@ -9,7 +9,7 @@ from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
 _HEAD = re.compile(r"^\s{0,8}Collecting samples from '(?P<title>.{1,4000})' \(python v(?P<version>\d{1,2}\.\d{1,3})")
 _PID_TITLE = re.compile(r"^pid: (?P<pid>\d{1,9})$")
 _ROW = re.compile(
-    r"^\s{0,4}(?P<own>\d{1,3}\.\d{2})%\s{1,3}(?P<total>\d{1,3}\.\d{2})%\s{1,12}[\d.]{1,12}s\s{1,12}[\d.]{1,12}s\s{1,4}"
+    r"^\s{0,4}\d{1,3}\.\d{2}%\s{1,3}(?P<total>\d{1,3}\.\d{2})%\s{1,12}[\d.]{1,12}s\s{1,12}[\d.]{1,12}s\s{1,4}"
     r"(?P<function>[\w.<>]{1,200}) \((?P<file>[^()\s:]{1,300})(?::(?P<line>\d{1,7}))?\)$"
 )
 _SUMMARY = re.compile(r"^\s{0,4}(?:Total Samples \d|GIL: \d|%Own )")

@@ -70,7 +70,7 @@ _ALL = re.compile(
 """Who is meant by "the same"; "another model" is nobody."""
 _APART = re.compile(
     r"(?:(?P<n>\d{1,3})\s?[x×]\s?)?(?P<s>\d{1,5}(?:\.\d{1,3})?)\s?(?P<unit>ms|sec(?:onds?)?|s|min(?:utes?)?|m|h(?:ours?)?)\b\.? "
-    r"(?P<how>apart|later|after|between|interval|afterwards?|each)",
+    r"(?:apart|later|after|between|interval|afterwards?|each)",
     re.IGNORECASE,
 )
 _AGAIN = re.compile(
