@@ -5,7 +5,8 @@ Story
     one rank, a decision taken by each rank alone.
 
 Evidence
-    The own code that leads each rank to its collective, or its Flight Recorder entries; the odd ones out.
+    The own code that leads each rank to its collective, its Flight Recorder entries, or the lines in which NCCL or
+    ProcessGroupWrapper logs each collective; the odd ones out.
 
 Remedy
     Take the decision together, or run the collective on every path.
