@@ -127,3 +127,8 @@ def test_a_machine_alone_names_what_stands_below_it() -> None:
     text = "gpu-a7:\n   f (a.py:1)\n   g (a.py:2)\ngpu-b2:\n   h (a.py:3)\n   g (a.py:4)\n\nstep-3:\n   k (a.py:5)\n   g (a.py:6)\n"
     assert [d.node for d in read(text)][:2] == ["gpu-a7", "gpu-b2"]
     assert "step-3" not in [d.node for d in read(text)]
+
+
+def test_what_a_function_does_is_no_file_of_it() -> None:
+    (one,) = read("rank 3 -> update_policy -> backward -> all_reduce (waits)\n")
+    assert (one.rank, one.threads[0].frames) == (3, [("all_reduce", "", 0), ("backward", "", 0), ("update_policy", "", 0)])

@@ -38,6 +38,10 @@ BULLET = re.compile(
     r"^(?:[-*+•·‣▸►▪|│├└╰╭┌─> ]{1,20}|\d{1,3}[.)] {1,4}|at |in |via |from |calls |called from |"
     r"<-{1,3} ?|-{1,3}> ?|[←→] ?|#\d{1,3}:? {1,6}|↳ ?|⮑ ?|\[\d{1,3}\] ?)"
 )
+_IS_STATE = re.compile(
+    r"(?:waits?|waiting|stuck|blocked|blocks|idle|active|running|hangs?|hung|hanging|here|sleeping|sleeps|spinning)$", re.IGNORECASE
+)
+"""``all_reduce (waits)``: in brackets behind a name stands what it does, and no file."""
 _IS_PID = re.compile(r"(?:pid|PID)[=: ]{1,2}\d{1,9}$")
 _PYTHON_NAME = re.compile(r"[`*]{0,3}(?!(?:File|file)$)(?P<name>[\w.<>$ ]{1,300}?)[`*]{0,3}(?:\([^()]{0,300}\))?[`*]{0,3}$")
 """What can be a function of Python, with its class, and with arguments."""
@@ -87,6 +91,8 @@ def _paren_frame(text: str) -> list[CodePlace]:
         if odd["line"] is None and not is_address and (odd.end() != len(text) or not _is_function(before)):
             return []
         found = odd
+    if found["line"] is None and _IS_STATE.match(found["file"]):
+        return []
     if _IS_PID.match(found["file"]):
         return []  # "ray::Actor.step (pid=3311)" is whose stack comes next
     function = text[: found.start()].strip(" `*")
