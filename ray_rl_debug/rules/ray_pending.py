@@ -57,7 +57,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         elif not root.is_cycle:
             yield from _found(scene, node, is_awaited=True)
             for waiting in sorted({e.source for e in scene.graph.into(root.nodes) if e.why is Why.ROOM}):
-                yield from _found(scene, waiting, is_awaited=True, alike=root.nodes)
+                yield from _found(scene, waiting, is_awaited=True, task=tasks.get(waiting), alike=root.nodes)
     for (_, state), nodes in alike.items():
         if state == NEEDS_ARGS:
             continue  # not for want of resources, and who should produce its argument is not known
@@ -181,7 +181,8 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         what = f"actor {actor.name or actor.class_name} is {actor.state}"
     elif kind_of(node) is NodeKind.TASK:
         need = need_of(scene.view, task) if task else Need(amounts={})
-        more = f", and {len(alike) - 1} more of its name" if len(alike) > 1 else ""
+        same = sum(kind_of(n) is NodeKind.TASK for n in alike)
+        more = f", and {same - 1} more of its name" if same > 1 else ""
         what = f"task {task.name} is {task.state}{more}" if task else "a task was not started"
     else:
         return

@@ -169,7 +169,7 @@ def queued(*, done: int, cpu_s: float, told: bool = True) -> Report:
     text = f"tokenize@app/tokenize.py:3 {MAIN}"
     worker = process(stacks, 102, "ray::tokenize", text, cpu_s=cpu_s)
     tasks = [
-        RayTask(task_id=task_id(1), name="tokenize", state="RUNNING", pid=102, state_times_s={"RUNNING": 199.0}),
+        RayTask(task_id=task_id(1), name="tokenize", state="RUNNING", pid=102, resources={"CPU": 1.0}, state_times_s={"RUNNING": 199.0}),
         RayTask(task_id=task_id(2), name="tokenize", state="PENDING_NODE_ASSIGNMENT", resources={"CPU": 1.0}),
     ]
     owned = [OwnedTask(task_id=task_id(2), name="tokenize")]

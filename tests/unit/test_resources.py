@@ -128,7 +128,17 @@ def test_a_group_that_no_placement_fits(
 @pytest.mark.parametrize(
     ("strategy", "bundles"), [("SPREAD", ({"CPU": 1.0},) * 3), ("PACK", ({"GPU": 4.0},) * 2), ("STRICT_PACK", ({"GPU": 4.0, "memory": 9e9},))]
 )
-def test_a_group_that_the_cluster_could_hold(strategy: str, bundles: tuple[dict[str, float], ...]) -> None:
-    told = finding(group(strategy, *bundles, nodes=(FOUR, FOUR)))
+@pytest.mark.parametrize(
+    ("available", "certainty"),
+    [(FOUR, Certainty.LIKELY), ({"GPU": 1.0}, Certainty.POSSIBLE), (None, Certainty.POSSIBLE)],
+    ids=["all", "some", "unread"],
+)
+def test_a_group_that_the_cluster_could_hold(
+    strategy: str, bundles: tuple[dict[str, float], ...], available: dict[str, float] | None, certainty: Certainty
+) -> None:
+    """Who holds what is in use and stands in none of Ray's tables may give it back."""
+    taken = group(strategy, *bundles, nodes=(FOUR, FOUR))
+    assert taken.ray is not None
+    told = finding(replace(taken, ray=replace(taken.ray, nodes=tuple(replace(n, available=available) for n in taken.ray.nodes))))
     assert told.summary.endswith("the cluster is large enough, but who holds the resources was not seen")
-    assert told.certainty is Certainty.LIKELY
+    assert told.certainty is certainty
