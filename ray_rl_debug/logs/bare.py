@@ -1,10 +1,11 @@
-"""What somebody may have caught and printed, with no word beside it that anything ended."""
+"""What somebody may have caught and printed, or may be of somebody else, with no word beside it that anything of the run ended."""
 
 from __future__ import annotations
 
 import re
 from itertools import islice
 
+from ray_rl_debug.logs.others import is_of_others
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import FRAME, START
 from ray_rl_debug.logs.window import Window
@@ -31,7 +32,8 @@ def is_bare(window: Window, one: Spotted) -> bool:
     block, before = one.block, window.line_before(one.start)
     if block is None:
         is_next = one.head.level is None and not one.head.is_stamped and before.level == "E" and before.writer == one.head.writer
-        return is_next and _SERVES.match(before.source or "") is not None and GIVES_UP.search(before.text) is None
+        is_of_a_request = is_next and _SERVES.match(before.source or "") is not None and GIVES_UP.search(before.text) is None
+        return is_of_a_request or is_of_others(window, one)
     if _OF_A_CELL.match(block.lines[0]):
         return True  # who sits before it tries again
     if block.is_caught is not True or block.remote is not None or one.signature is not None:

@@ -10,7 +10,7 @@ import msgspec
 
 from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
-from ray_rl_debug.logs.followed import is_followed
+from ray_rl_debug.logs.followed import is_after_work, is_followed
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
@@ -55,6 +55,8 @@ _SAYS_WHAT = re.compile(
 )
 """A sentence of a program that caught an exception, right above the traceback that it prints; not Hydra's, which ends by it."""
 _NOTES_FAILURE = re.compile(r"\b(?i:error|fail(?:ed|ure|s)?|exception)\b")
+_BEHIND_WORDS = re.compile(rf"(?!ray::)[\[(\w].{{0,200}}[:=>] ?{re.escape(START)}")
+"""So a program writes what it holds: Python begins a line with what nobody caught."""
 _SAYS_BEHIND = re.compile(
     r"(?:[Ee]rror|[Ee]xception|[Ff]ailure) (?:in|at|during|while|when|on|from|\w+ing)\b(?! job)|(?:[Ff]ailed|[Uu]nable) to \w|[Cc]ould not \w"
 )
@@ -68,8 +70,9 @@ _CUT = "a traceback that is cut off before its last line"
 def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
     """What failed in a line, or in the traceback that begins there; None when nothing did."""
     if window.text.find(START.encode(), start, end) != -1 and not _quotes_output(window, start, end):
-        if OF_A_SAMPLE.match(window.head(window.line(start, end).decode("utf-8", "replace")).text):
-            return None
+        text = window.head(window.line(start, end).decode("utf-8", "replace")).text
+        if OF_A_SAMPLE.match(text) and not text.rstrip(":").endswith(START):
+            return None  # all of it stands in this line
         found = _spot_traceback(window, start, matcher, writer)
         if found is not None:
             return found
@@ -129,6 +132,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     if about is not None and about.node is None and about.ip is None and one.writer.pid is None and one.writer.rank is None:
         about = msgspec.structs.replace(about, node=one.writer.node)
     passed = handled(window, one)
+    after_work = passed is None and is_after_work(window, one)
     return LogEvent(
         kind=one.kind,
         text=redact(one.text),
@@ -150,7 +154,8 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         is_own_words=is_own_words(one) and not gives_up(one.text),
         caught=_caught(window, one),
         is_bare=passed is None and is_bare(window, one),
-        is_followed=passed is None and is_followed(window, one),
+        is_followed=after_work or (passed is None and is_followed(window, one)),
+        is_after_work=after_work,
         handled=passed,
     )
 
@@ -196,6 +201,8 @@ def _caught(window: Window, one: Spotted) -> bool | None:
     block, level = one.block, one.head.level or (one.before.level if one.before is not None else None)
     if block is not None and block.ran_text and block.is_caught is not False:
         return True  # whoever gave Python the code as text, or wrote it into a folder for passing files, looks at how it ends
+    if block is not None and block.remote is None and (_BEHIND_WORDS.match(block.lines[0]) or _is_of_a_guest(block, one.writer)):
+        return True
     if block is None or block.is_caught is None:
         return None
     if block.is_caught:
@@ -204,6 +211,12 @@ def _caught(window: Window, one: Spotted) -> bool | None:
         is_written_down = level in ("D", "W", "E") or (is_bare and (_record_of(window, one) is not None or _says_so_behind(window, one)))
         return True if is_written_down or was_tried else None
     return False if level is None and one.before is None else None
+
+
+def _is_of_a_guest(block: Block, writer: LogWriter) -> bool:
+    """Is it of a program in a folder of its own, below an actor of Ray's? Ray runs actors by files with their whole paths."""
+    file = block.begins_in or ""
+    return block.is_caught is False and writer.program is not None and writer.pid is not None and not file.startswith(("/", "<"))
 
 
 def _line_of_text(window: Window, one: Spotted, number: int) -> int | None:

@@ -1,4 +1,8 @@
-"""Is an error its writer's last word? What ends a program is; behind it come more of its message, others' errors and launchers that end the rest."""
+"""Is an error its writer's last word? What ends a program is; behind it come more of its message, others' errors and launchers that end the rest.
+
+A known error is no exception, but for services that outlive what they tell of, and for errors of a device, by which a process is lost that still
+writes. Its message may be long, so behind an exception only a record of its writer, or work that is counted, is more than that.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,16 @@ from itertools import islice
 from ray_rl_debug.logs.handled import was_finished
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.spotted import Spotted
+from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.window import Window
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, TELLS_OLDER, judge
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, OF_A_DEVICE, TELLS_OLDER, judge
 
 LINES_BEHIND = 4
 _IS_MESSAGE = re.compile(
     r"(?i:note|hint|what\(\)|current thread|stack|pc: |@ |file |summary|#|thread|please|for more|see |if |possible|reason|solution|https?:|run |try "
-    r"|make sure|search for|refer |check |compile |root cause|caused|this |the above|to |traceback|original |exception|python |no python|future: "
-    r"|task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl|expected|received|got |usage|options|\[\d+\]:"
-    r"|[-*=|+>#\"'{`~^]|\((?![\w-]+\) \w)"
+    r"|make sure|search for|refer |check |set the |nvml |compile |root cause|caused|this |the above|to |traceback|original |exception|python "
+    r"|no python|future: |task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl|expected|received|got |usage|options"
+    r"|\[\d+\]:|[-*=|+>#\"'{`~^│╰└┗]|\((?![\w-]+\) \w)"
     r"|.{0,8}$)"
 )
 """Beginnings of lines that belong to an error's message, or are advice of whoever raised it."""
@@ -26,17 +31,32 @@ _TELLS_OF_AN_END = re.compile(
 )
 _BY_ITSELF = re.compile(
     r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|^terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL"
-    r"|validation errors? for"
+    r"|validation errors? for|NVRM: |EXT4-fs|Watchdog timeout|Error merging "
 )
 """Of errors that print more behind their first line, in forms of their own."""
+_OF_SERVICES = frozenset({"accelerators", "kubernetes", "nccl", "os", "slurm"})
+"""Layers of programs that tell how others end."""
 
 
 def is_followed(window: Window, one: Spotted) -> bool:
-    """Did the writer of an unknown error write on as if nothing had ended, or was all its work done before?"""
-    if one.head.level == "F" or TELLS_OLDER.search(one.text):
+    """Did the writer of an error write on as if nothing had ended?"""
+    return _may_be(one) and _BY_ITSELF.search(one.text) is None and _wrote_on(window, one)
+
+
+def is_after_work(window: Window, one: Spotted) -> bool:
+    """Was all its work done before?"""
+    return not _is_grave(one) and was_finished(window, one)
+
+
+def _is_grave(one: Spotted) -> bool:
+    return one.head.level == "F" or TELLS_OLDER.search(one.text) is not None
+
+
+def _may_be(one: Spotted) -> bool:
+    """Would its writer be silent by now, had it ended?"""
+    if _is_grave(one):
         return False
-    may_be = one.signature is None and _BY_ITSELF.search(one.text) is None
-    return (may_be and _wrote_on(window, one)) or was_finished(window, one)
+    return one.signature is None or not (one.signature.layer in _OF_SERVICES or OF_A_DEVICE.search(one.text))
 
 
 def _wrote_on(window: Window, one: Spotted) -> bool:
@@ -52,6 +72,8 @@ def _wrote_on(window: Window, one: Spotted) -> bool:
 def _is_of_the_program(after: Head, one: Spotted) -> bool:
     if after.level in ("D", "I") or (after.is_stamped and after.level is None):
         return True
+    if one.signature is not None and (one.block is not None or EXCEPTION.match(one.text)):
+        return read_step(after.text) is not None
     name = one.text.split(" ", 1)[0]
     is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or (name.endswith(":") and after.text.startswith(name))
     is_open = one.block is None and EXCEPTION.match(one.text) is not None and ":" not in one.text  # its message may begin on the next line

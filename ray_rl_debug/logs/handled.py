@@ -22,6 +22,7 @@ from ray_rl_debug.logs.words import (
     FINISHED,
     GIVES_UP,
     NOT_THE_JOB,
+    OF_A_SAMPLE,
     OF_ONE_ANSWER,
     OF_ONE_REQUEST,
     RETRIES,
@@ -116,7 +117,7 @@ def handled(window: Window, one: Spotted) -> str | None:
 def _by_itself(window: Window, one: Spotted) -> str | None:
     if one.block is None and (words := goes_on(one.head.text)) is not None:
         return words
-    if is_in_sample(window, one.head.writer, one.start, one.end):
+    if is_in_sample(window, one.head.writer, one.start, one.end) or (one.block is not None and OF_A_SAMPLE.match(one.head.text)):
         return "text that a model was asked or gave"
     if is_shown(window, one.head.writer, one.start, one.end):
         return "the program shows what another one printed"

@@ -266,6 +266,8 @@ SCORED = re.compile(
     r"|\b\d+ (?:of|/) \d+ (?:\w+ ){0,2}(?:verified|pass|passed|compiled?|correct|solved)\b"
 )
 """What a program says of the code of a model that it tried: how good it was."""
+OF_A_DEVICE = re.compile(r"\b(?:CUDA|Cuda|HIP|NPU|NCCL|HCCL|CUBLAS|CUDNN|cu[A-Z]\w+) (?:\w+ ){0,2}(?:[Ee]rror|failure)\b(?!: out of memory)")
+"""An error of a device, which no catching mends."""
 SMALL_TOOL = re.compile(
     r"(?:/\w+)*/?"
     r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "

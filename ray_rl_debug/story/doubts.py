@@ -29,9 +29,11 @@ _ING = r"(?!during|including|according|using)[a-z]{3,}ing\b(?! (?:is|was|error|f
 _BETWEEN = r"(?:[,;]|->|=>| - |\.(?= (?:The|It|They|A) (?:\w+ )?(?:was|were|has been|have been) )) ?(?:(?:The|It|They|A) )?"
 _WENT_ON = re.compile(
     rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
+    r"|(?:[,;]| -|->) ?(?:(?:so|and|now) )*us(?:es|ing) (?:the |its |an? )?(?:\w+ )?"
+    r"(?:cached|local|last|previous|old(?:er)?|default|stored|saved|earlier|offline|built-?in|bundled|stale|slower|fallback)\b"
     r"|[,;] (?:[\w'-]+ ){0,3}(?:replaced|respawned|recreated|requeued|re-queued|refilled)(?: (?:by|with|from|in) [^,;]{1,60})?\W*$"
 )
-"""A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, container replaced``."""
+"""A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""
 _REMARK = re.compile(
     r"\((?:(?:known|optional)\b|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
     r"|[^()]{0,60}\b(?:sleeping (?:for )?\d|as it should|on purpose|see (?:the )?(?:ticket|issue|incident)|no process was killed"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.logs.heads import read_head
-from ray_rl_debug.logs.words import DEATH, EXCEPTION, SMALL_TOOL, gives_up
+from ray_rl_debug.logs.words import DEATH, EXCEPTION, OF_A_DEVICE, SMALL_TOOL, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.doubts import is_doubtful
@@ -30,7 +30,9 @@ _LIVES = (
 )
 """What runs, and may end."""
 _ENDS = re.compile(
-    rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down))\b"
+    rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down)"
+    r"|(?:terminated|exited) unexpectedly)\b"
+    r"|\b[Ii]nitiali[sz]ation failed\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
@@ -44,8 +46,6 @@ _ENDS = re.compile(
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
-_OF_A_DEVICE = re.compile(r"\b(?:CUDA|Cuda|HIP|NPU|NCCL|HCCL|CUBLAS|CUDNN|cu[A-Z]\w+) (?:\w+ ){0,2}(?:[Ee]rror|failure)\b(?!: out of memory)")
-"""An error of a device, which no catching mends."""
 _OF_MACHINES = ("accelerators", "kubernetes", "nccl", "slurm")
 """Layers whose programs write lines of no other form than their own, with names of objects and states in front."""
 _PLAIN = re.compile(r"(?<![\w./:=<'\"#@-])[A-Z]?[a-z]{2,}(?![\w./=>'\"#@-]|:\S)")
@@ -72,7 +72,7 @@ _UNIT_OF_A_RUN = re.compile(
 """In the name of a unit of systemd; the other units are the machine's own."""
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
-    r"|line|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
+    r"|line|port|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
     r"|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
@@ -117,7 +117,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
 def _is_uncaught(event: LogEvent, known: Signature | None) -> bool:
     """Python prints what nobody caught in no record; from an error of a device no catching helps."""
     if event.caught is True:
-        return known is not None and _OF_A_DEVICE.search(event.text) is not None
+        return known is not None and OF_A_DEVICE.search(event.text) is not None
     return known is not None or event.caught is False or (event.level is None and not event.is_bare)
 
 
@@ -136,7 +136,7 @@ def _is_own_line(event: LogEvent, known: Signature) -> bool:
         return False
     if EXCEPTION.match(event.text) or event.kind == "death" or known.layer in _OF_MACHINES:
         return True
-    if _OF_A_DEVICE.search(event.text) is not None:
+    if OF_A_DEVICE.search(event.text) is not None:
         return True
     around = _sentence_around(event, known)
     if not around or _RAISES.match("".join(around[:2])) is not None:

@@ -26,13 +26,14 @@ def only_noted(found: Sequence[Candidate]) -> bool:
         if one.survived is not None:
             passed[one.book.file].append(one.event)
     return bool(serious) and not any(
-        tells_of_an_end(c.event, c.signature) or (_is_last(c) and not c.event.is_followed) or _passed_before(c.event, passed.get(c.book.file, ()))
-        for c in serious
+        tells_of_an_end(c.event, c.signature) or _is_last(c) or _passed_before(c.event, passed.get(c.book.file, ())) for c in serious
     )
 
 
 def _is_last(one: Candidate) -> bool:
-    """Did work stop there? Steps were counted before it, and none behind it."""
+    """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on."""
+    if one.event.is_after_work or (one.event.is_followed and one.signature is None):
+        return False
     return bool(one.book.steps) and all(s.file_line < _last_line(one.event) for s in one.book.steps)
 
 

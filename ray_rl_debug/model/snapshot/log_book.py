@@ -76,6 +76,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """It may be what somebody caught and printed: a traceback that begins in a function, the line below a server's record on a request."""
     is_followed: bool = False
     """It is not its writer's last word: more came that tells of no trouble, or all work was done before."""
+    is_after_work: bool = False
+    """All work was done before."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1

@@ -1,0 +1,108 @@
+"""What ends a program is its last word, also where the error is a known one; and what it shows of others is none of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_log_blocks_alone import role
+
+RAISED = ("Traceback (most recent call last):", '  File "{file}", line 3, in <module>', "    run()", "ValueError: no such part")
+
+
+def traceback(before: str, file: str, head: str = "") -> str:
+    return "".join(f"{before}{head if number == 0 else ''}{row.format(file=file)}\n" for number, row in enumerate(RAISED))
+
+
+@pytest.mark.parametrize(
+    ("known", "goes_on"),
+    [
+        (
+            "2026-03-02 09:00:00,100 ERROR hub.py:3 -- LocalEntryNotFoundError: the hub has no such file\n",
+            "2026-03-02 09:00:09,100 INFO hub.py:9 -- 8 shards read\n",
+        ),
+        (
+            "(LoaderWorker pid=7) jinja2.exceptions.TemplateError: Conversation roles must alternate\n",
+            "(LoaderWorker pid=7) 2026-03-02 09:00:09,100 INFO rows.py:9 -- 7473 rows\n",
+        ),
+    ],
+)
+def test_a_known_error_is_noted_where_its_writer_wrote_on(tmp_path: Path, known: str, goes_on: str) -> None:
+    assert role(tmp_path, known) == "first"
+    assert role(tmp_path, known + goes_on) == "noted"
+    assert role(tmp_path, known + goes_on.replace("INFO", "ERROR").replace("7473 rows", "exiting").replace("8 shards read", "exiting")) == "first"
+
+
+def test_where_work_stopped_at_a_known_error_its_process_may_write_on(tmp_path: Path) -> None:
+    work = "".join(f"2026-03-02 08:{m}:00,000 INFO trainer.py:9 -- step {m} loss 0.2\n" for m in (10, 11, 12))
+    known = "2026-03-02 09:00:00,100 ERROR hub.py:3 -- LocalEntryNotFoundError: the hub has no such file\n"
+    beats = "2026-03-02 09:00:09,100 INFO beat.py:9 -- alive\n"
+    assert role(tmp_path, work + known + beats) == "first"
+
+
+@pytest.mark.parametrize(
+    ("error", "behind"),
+    [
+        ("[rank1]: RuntimeError: CUDA error: an illegal memory access was encountered\n", "[rank1]: I0302 09:00:09 alive\n"),
+        ("[ 8812.1] NVRM: Xid (PCI:0000:1b:00): 79, pid=77, name=python, GPU has fallen off the bus.\n", "[ 8815.1] usb 1-1: new device\n"),
+        (
+            "[2026-03-02 09:00:00 TP0] Watchdog timeout (self.watchdog_timeout=300)\n",
+            "[2026-03-02 09:00:01 TP0] Pyspy dump for PID 71:\n",
+        ),
+        ("Error merging override trainer.gpus=many\n", "Value 'many' could not be converted to Integer\n"),
+    ],
+)
+def test_a_lost_device_a_service_and_a_long_message_write_on(tmp_path: Path, error: str, behind: str) -> None:
+    assert role(tmp_path, error + behind) == "first"
+
+
+@pytest.mark.parametrize("words", ["[turn 7] stderr: ", "tool_result=", "verdict of the browser: "])
+def test_a_traceback_behind_words_was_in_the_hands_of_whoever_wrote_them(tmp_path: Path, words: str) -> None:
+    assert role(tmp_path, traceback("(AgentLoop pid=7) ", "/srv/app/a.py", words)) == "noted"
+    assert role(tmp_path, traceback("", "/srv/app/a.py", "Initialization failed. warmup error: ")) == "first"
+
+
+def test_a_sample_that_begins_with_a_traceback_holds_all_of_it(tmp_path: Path) -> None:
+    assert role(tmp_path, traceback("(AgentLoop pid=7) ", "/srv/app/a.py", "[turn 7] observation: ")) in (None, "noted")
+
+
+def test_a_program_in_a_folder_of_its_own_is_a_guest_of_an_actor(tmp_path: Path) -> None:
+    assert role(tmp_path, traceback("(AgentLoop pid=7) ", "answer.py")) == "noted"
+    assert role(tmp_path, traceback("(AgentLoop pid=7) ", "/testbed/manage.py")) == "noted"
+    assert role(tmp_path, traceback("(AgentLoop pid=7) ", "/srv/rl/rows.py")) == "first"
+    assert role(tmp_path, traceback("", "answer.py")) == "first"
+
+
+LISTED = "NAMESPACE NAME READY STATUS RESTARTS AGE\n"
+
+
+@pytest.mark.parametrize(
+    ("beside", "failed", "expected"),
+    [
+        ("rl trainer-0 1/1 Running 0 5h\n", "monitoring loki-0 0/1 CrashLoopBackOff 88 7d\n", "noted"),
+        ("rl trainer-0 1/1 Running 0 5h\n", "billing train-0 0/1 CrashLoopBackOff 88 7d\n", "noted"),
+        ("rl trainer-0 1/1 Running 0 5h\n", "rl trainer-1 0/1 CrashLoopBackOff 88 7d\n", "first"),
+        ("", "monitoring loki-0 0/1 CrashLoopBackOff 88 7d\n", "first"),
+        ("4m  Normal  Started  pod/trainer-0  Started\n", "5m  Normal  Preempted  pod/notebook-7  Preempted by pod 91ab on node n5\n", "noted"),
+        ("4m  Normal  Started  pod/trainer-0  Started\n", "5m  Normal  Preempted  pod/rollout-7  Preempted by pod 91ab on node n5\n", "first"),
+    ],
+)  # fmt: skip
+def test_an_object_beside_those_of_the_run_may_be_anybodys(tmp_path: Path, beside: str, failed: str, expected: str) -> None:
+    assert role(tmp_path, (LISTED if "/1" in failed else "") + beside + failed) == expected
+
+
+def test_what_is_used_instead_says_that_the_program_goes_on(tmp_path: Path) -> None:
+    lost = "(DataWorker pid=7) Couldn't reach 'org/data' on the Hub (LocalEntryNotFoundError)"
+    assert role(tmp_path, f"{lost}\n") == "first"
+    assert role(tmp_path, f"{lost}, using the cached copy\n") == "noted"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "(EngineActor pid=7) Exception: Server process terminated unexpectedly.",
+        "2026-03-02 09:00:00,100 ERROR start.py:3 -- Server process on port 11451 exited with return code -9",
+    ],
+)
+def test_who_ended_unexpectedly_ended(tmp_path: Path, ended: str) -> None:
+    assert role(tmp_path, f"{ended}\n") == "first"
