@@ -77,7 +77,10 @@ def _is_fenced(window: Window, writer: LogWriter, back: list[bytes]) -> bool:
 
 
 def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Pattern[str], other: re.Pattern[str], each: bool) -> bool:
-    """Is the first mark among these lines of the writer the wanted one? A stamp begins a record, unless `each` line has one."""
+    """Is the first mark among these lines of the writer the wanted one? A stamp begins a record, unless `each` line has one.
+
+    So does a level, but *error* alone: such words are what people ask about, and who ends by an error prints no closing mark behind it.
+    """
     for raw in rows:
         head = window.head(raw[:400].decode("utf-8", "replace"))
         if not is_one_process(head.writer, writer):
@@ -85,6 +88,7 @@ def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Patt
         # An answer opens, and ends the question in front of it: what is wanted goes first.
         if wanted.match(head.text):
             return True
-        if head.level is not None or (head.is_stamped and not each) or other.match(head.text):
+        is_record = head.level is not None and (head.is_stamped or head.level in ("D", "I", "W"))
+        if is_record or (head.is_stamped and not each) or other.match(head.text):
             return False
     return False

@@ -12,7 +12,7 @@ STEMS = (
     "xited with",
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
-    "build stopped", "\tERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
+    "build stopped", "\tERR ", " ERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "eturncode", "eturn code", "is dead", "d: fatal: ", "] fatal: ",
     "egfault", "process exited, code=", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),

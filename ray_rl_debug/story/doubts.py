@@ -31,6 +31,8 @@ _WENT_ON = re.compile(
     rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
     r"|(?:[,;]| -|->) ?(?:(?:so|and|now) )*us(?:es|ing) (?:the |its |an? )?(?:\w+ )?"
     r"(?:cached|local|last|previous|old(?:er)?|default|stored|saved|earlier|offline|built-?in|bundled|stale|slower|fallback)\b"
+    r"|\. (?:The|It|They|An?) (?:\w+ ){0,6}?(?:is|are) (?:\w+ )?(?:used|taken|kept|selected|chosen|read|loaded|skipped|masked|left out)"
+    r"(?: instead)?\W*$"
     r"|[,;] (?:[\w'-]+ ){0,3}(?:replaced|respawned|recreated|requeued|re-queued|refilled)(?: (?:by|with|from|in) [^,;]{1,60})?\W*$"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""

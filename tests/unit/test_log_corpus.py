@@ -1,11 +1,11 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 74 lots, the last 46 after what people pasted into public reports and what programs
-print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last seven
-lots: 36 of 40, 36 of 40, 23 of 24, 55 of 60, 53 of 60, 35 of 39 and 37 of 40 errors told as the first failure (with those that are only noted 40, 37,
-24, 56, 56, 38 and 39); 4 of 60, 3 of 60, 2 of 40, 2 of 60, 3 of 60, 2 of 40 and 3 of 61 innocent blocks accused. Two more lots, made by a program of what public
-code prints where it catches an error and goes on or raises one, are not kept here: 147 of 150 and 61 of 62 errors told first, 9 of 150 and 5 of 110
-innocent blocks accused. Forty-three blocks that are not told right are left out.
+The blocks were written before the reader was tried on them, in 75 lots, the last 47 after what people pasted into public reports and what programs
+print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
+eight lots: 36 of 40, 36 of 40, 23 of 24, 55 of 60, 53 of 60, 35 of 39, 37 of 40 and 36 of 40 errors told as the first failure (with those that are
+only noted 40, 37, 24, 56, 56, 38, 39 and 37); 4 of 60, 3 of 60, 2 of 40, 2 of 60, 3 of 60, 2 of 40, 3 of 61 and 2 of 59 innocent blocks accused. Two
+more lots, made by a program of what public code prints where it catches an error and goes on or raises one, are not kept here: 147 of 150 and 61 of
+62 errors told first, 9 of 150 and 5 of 110 innocent blocks accused. Forty-five blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _accuses_nobody(report: Report | None) -> bool:
 
 def test_few_errors_are_only_noted() -> None:
     """Pasted alone, they do not say that anything ended: those that are so marked, and no others, as the tests above show."""
-    assert sum(block.get("noted", False) for block in blocks("unseen.jsonl")) <= 120
+    assert sum(block.get("noted", False) for block in blocks("unseen.jsonl")) <= 121
 
 
 @pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])
@@ -95,5 +95,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 2483
-    assert len(blocks("innocent.jsonl")) >= 3302
+    assert len(blocks("unseen.jsonl")) >= 2521
+    assert len(blocks("innocent.jsonl")) >= 3361

@@ -95,6 +95,8 @@ def test_what_is_used_instead_says_that_the_program_goes_on(tmp_path: Path) -> N
     lost = "(DataWorker pid=7) Couldn't reach 'org/data' on the Hub (LocalEntryNotFoundError)"
     assert role(tmp_path, f"{lost}\n") == "first"
     assert role(tmp_path, f"{lost}, using the cached copy\n") == "noted"
+    assert role(tmp_path, f"{lost}. The tokenizer of the base model is used.\n") == "noted"
+    assert role(tmp_path, f"{lost}. The loader is lost.\n") == "first"
 
 
 @pytest.mark.parametrize(
@@ -106,3 +108,15 @@ def test_what_is_used_instead_says_that_the_program_goes_on(tmp_path: Path) -> N
 )
 def test_who_ended_unexpectedly_ended(tmp_path: Path, ended: str) -> None:
     assert role(tmp_path, f"{ended}\n") == "first"
+
+
+def test_what_a_model_is_asked_about_may_begin_like_a_record(tmp_path: Path) -> None:
+    asked = "[prompt] Why does my job fail?\nERROR: Process completed with exit code 137.\nOOMKilled\n"
+    assert role(tmp_path, f"{asked}[response] It ran out of memory.\n[score] 0.5\n") is None
+    assert role(tmp_path, asked) == "first"
+
+
+def test_rays_client_tells_that_a_job_failed(tmp_path: Path) -> None:
+    line = "2026-03-02 09:00:00,100 {} cli.py:72 -- Job 'raysubmit_8x' {}\n"
+    assert role(tmp_path, line.format("ERR", "failed")) == "first"
+    assert role(tmp_path, line.format("SUCC", "succeeded")) is None
