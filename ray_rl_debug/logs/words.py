@@ -147,6 +147,7 @@ _GOES_ON = (
         r"\b(?:start(?:s|ed)|takes|took|spawned|launched|created|comes|came)\b|\b(?:was|is|were|are|been) replaced\b",
         r"(?:not available|unavailable|not supported|not installed)\b[^.]{0,120}\b(?:only|instead|disabled|without it)\b",
         r"[,;] (?!re(?:start|tr))(?:\w+ ){1,5}(?:is|are|will be) (?:disabled|off|switched off|turned off|left out)\b",
+        r"\b[Ww]ill (?:(?:now )?(?:ignore|skip|continue|proceed|go on|fall back)|be (?:ignored|skipped))\b(?! (?:until|if|when|after)\b)",
         r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",

@@ -44,8 +44,11 @@ _ENDS = re.compile(
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
 )
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
+_ASKS = re.compile(r"\b(?:if|whether|until|unless)\b[^,.;:]{0,60}$")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
+_COMPLAINT = re.compile(r"\b(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot)\b[^:]{0,80}: ?$")
+"""In front of a reason."""
 _OF_MACHINES = ("accelerators", "kubernetes", "nccl", "slurm")
 """Layers whose programs write lines of no other form than their own, with names of objects and states in front."""
 _PLAIN = re.compile(r"(?<![\w./:=<'\"#@-])[A-Z]?[a-z]{2,}(?![\w./=>'\"#@-]|:\S)")
@@ -104,7 +107,9 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if event.kind == "traceback":
         return _is_uncaught(event, known) or _says_so((event.record or "", *event.lines[:1]), event, event.caught is not True)
     if known is not None:
-        return _is_own_line(event, known) or _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
+        if _is_own_line(event, known):
+            return True
+        return event.level != "W" and _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
     if event.kind == "death":
         return _begins_with_what_ended(event.text) or (event.level is not None and _begins_with_what_ended(_LOGGER.sub("", event.text)))
     if _says_so(event.lines, event, True):
@@ -124,7 +129,12 @@ def _is_uncaught(event: LogEvent, known: Signature | None) -> bool:
 def _says_so(said: tuple[str, ...], event: LogEvent, has_own_words: bool) -> bool:
     """What was caught has the words of whoever raised it, not of the program."""
     own = (event.text,) if has_own_words and not event.is_bare else ()
-    return any(gives_up(text) or _ENDS.search(text) for text in (*own, *said))
+    return any(gives_up(text) or _says_that_it_ended(text) for text in (*own, *said))
+
+
+def _says_that_it_ended(text: str) -> bool:
+    """Who asks whether something ended does not say that it did."""
+    return any(_ASKS.search(text, 0, found.start()) is None for found in _ENDS.finditer(text))
 
 
 def _is_own_line(event: LogEvent, known: Signature) -> bool:
@@ -132,7 +142,7 @@ def _is_own_line(event: LogEvent, known: Signature) -> bool:
         return False
     if (named := _OF_THE_KERNEL.search(event.text)) is not None:
         return _RUNS.match(named["killed"] or named["name"]) is not None
-    if known.effect == "cascade" and (event.level in ("D", "I", "W") or _NAMELESS.match(event.text)):
+    if known.effect == "cascade" and (event.level in ("D", "I", "W") or _is_reason(event, known)):
         return False
     if EXCEPTION.match(event.text) or event.kind == "death" or known.layer in _OF_MACHINES:
         return True
@@ -143,6 +153,14 @@ def _is_own_line(event: LogEvent, known: Signature) -> bool:
         return True
     before = _MARKS.sub("", around[0], count=1).rpartition(". ")[2]
     return len(_PLAIN.findall(before)) < MIN_WORDS or (around[1][:1].islower() and not before.rstrip().endswith((":", "(", "=")))
+
+
+def _is_reason(event: LogEvent, known: Signature) -> bool:
+    """Is a peer's end only what a complaint gives as its reason? ``Error stopping the collector: The actor died``"""
+    if _NAMELESS.match(event.text):
+        return True
+    around = _sentence_around(event, known)
+    return bool(around) and _COMPLAINT.search(around[0]) is not None
 
 
 def _sentence_around(event: LogEvent, known: Signature) -> tuple[str, ...]:

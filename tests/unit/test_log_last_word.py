@@ -120,3 +120,28 @@ def test_rays_client_tells_that_a_job_failed(tmp_path: Path) -> None:
     line = "2026-03-02 09:00:00,100 {} cli.py:72 -- Job 'raysubmit_8x' {}\n"
     assert role(tmp_path, line.format("ERR", "failed")) == "first"
     assert role(tmp_path, line.format("SUCC", "succeeded")) is None
+
+
+@pytest.mark.parametrize("says", ["Judge error: ", "Error listing server groups: ", "Could not read the queue: "])
+def test_the_end_of_a_peer_may_be_the_reason_of_a_complaint(tmp_path: Path, says: str) -> None:
+    died = "The actor died unexpectedly before finishing this task\n"
+    assert role(tmp_path, says + died) == "noted"
+    assert role(tmp_path, f"ray.exceptions.ActorDiedError: {died}") == "first"
+
+
+def test_a_warning_does_not_say_by_words_around_a_known_error_that_anything_ended(tmp_path: Path) -> None:
+    line = "2026-03-02 09:00:00,100 - app - {} - making the session of the pool failed ([Errno 28] No space left on device), the loop has ended\n"
+    assert role(tmp_path, line.format("ERROR")) == "first"
+    assert role(tmp_path, line.format("WARNING")) == "noted"
+
+
+def test_who_asks_whether_something_ended_does_not_say_so(tmp_path: Path) -> None:
+    line = "2026-03-02 09:00:00,100 ERROR tracker.py:3 -- no answer {} the run stopped\n"
+    assert role(tmp_path, line.format("when asked whether")) == "noted"
+    assert role(tmp_path, line.format("of the store,")) == "first"
+
+
+def test_what_is_announced_to_be_ignored_is_survived(tmp_path: Path) -> None:
+    line = "2026-03-02 09:00:00,100 ERROR cache.py:3 -- Could not cache it. {}. Error: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    assert role(tmp_path, line.format("Will ignore error and continue")) is None
+    assert role(tmp_path, line.format("The loop has ended")) == "first"
