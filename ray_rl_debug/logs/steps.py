@@ -6,15 +6,16 @@ import re
 
 _METRIC = r"loss|reward|\blr\b|grad|entropy|\bkl\b|acc|score|mfu|throughput|tokens"
 STEP = re.compile(
-    r"(?<![\w./-])(?<!job )(?P<unit>(?:training/)?global_steps?|train(?:ing)?[ _]steps?|[Ss]tep|STEP|[Ii]ter(?:ation)?"
-    r"|[Ee]poch|[Uu]pdate|[Ee]pisode|[Rr]ound|batch|model[_ ]version|weight_version)"
+    r"(?<![\w./-])(?<!job )(?<!After )(?<!Since )(?<!Until )(?P<unit>(?:training/)?global_steps?|train(?:ing)?[ _]steps?"
+    r"|[Ss]tep|STEP|[Ii]ter(?:ation)?|[Ee]poch|[Uu]pdate|[Ee]pisode|[Rr]ound|batch|model[_ ]version|weight_version)"
     r"[\"']?\s{0,3}[:=# ]\s{0,3}\[?(?P<step>\d{1,12}(?:\.\d+)?)"
     rf"(?!\.?\d|\w|:(?! ?[\w/.-]*(?:{_METRIC})| [\w/.-]+ (?:{_METRIC})[ =:]+-?\d))"
     r"|(?P<done>\d{1,12})/(?P<all>\d{1,12}) \[\d\d?:\d\d"
 )
 """``step:12 - …``, ``global_step=12``, ``iteration 5/100``, ``Epoch 3``, ``step 12: loss`` and tqdm's ``12/50 [01:55<``.
 
-No ``Step 2: add both``, which answers of models hold, and no ``job step 88.0``, which is a number of Slurm's."""
+No ``Step 2: add both``, which answers of models hold, no ``job step 88.0``, which is a number of Slurm's, and no ``After step 212 it
+hangs``, which a person says."""
 
 
 def read_step(text: str) -> tuple[float, str] | None:

@@ -93,7 +93,14 @@ def test_a_service_of_systemd_is_no_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "step"), [("step 101: reward 0.2", 101.0), ("Step 7: loss=0.31", 7.0), ("Step 2: add both sides", None), ("step 12:30", None)]
+    ("text", "step"),
+    [
+        ("step 101: reward 0.2", 101.0),
+        ("Step 7: loss=0.31", 7.0),
+        ("Step 2: add both sides", None),
+        ("step 12:30", None),
+        ("After step 9 it hangs", None),
+    ],
 )
 def test_a_step_before_a_colon_counts_with_a_metric_behind_it(text: Any, step: Any) -> None:
     found = read_step(text)

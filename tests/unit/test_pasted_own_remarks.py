@@ -157,3 +157,26 @@ def test_forms_of_real_threads(text: str, expected: list[tuple[str | None, list[
 )
 def test_sentences_without_frames(text: str, expected: list[tuple[str | None, list[str]]]) -> None:
     assert told(text) == expected
+
+
+PROCESS = """Process 11: python train.py
+Python v3.11.9 (/usr/bin/python3.11)
+
+Thread 11 (active): "MainThread"
+    all_gather (torch/distributed/distributed_c10d.py:4183)
+"""
+
+
+@pytest.mark.parametrize(
+    ("heading", "alike"),
+    [
+        ("py-spy of rank 0 (rank 1 and 2 are identical):", (1, 2)),
+        ("Rank 0 (ranks 1-2 look the same):", (1, 2)),
+        ("rank 0 (others identical):", ()),
+        ("ranks 0-2 (identical):", None),
+        ("rank 0:", None),
+    ],
+)
+def test_a_heading_over_the_head_of_a_process_tells_who_else_is_alike(heading: str, alike: tuple[int, ...] | None) -> None:
+    (dump, *_) = read(f"{heading}\n\n{PROCESS}")
+    assert [said.ranks for _, said in dump.said if said.kind == "same"] == ([] if alike is None else [alike])

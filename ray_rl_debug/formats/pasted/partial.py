@@ -66,6 +66,7 @@ def with_label(head: Head, label: Head) -> Head:
         label=head.label or label.label,
         title=head.title or label.title,
         count=head.count or label.count,
+        said=head.said or label.said,
     )
 
 

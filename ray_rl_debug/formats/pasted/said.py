@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from ray_rl_debug.formats.dump import Said
 
 _BETWEEN = r"(?:,|-|–|~|\.\.|to|and|&|\+|/|à|al?|bis|et|und|[ey]|至|到|和|、)"
@@ -149,6 +151,14 @@ def remark(text: str) -> Said | None:
         scale = 0.001 if unit == "ms" else 60.0 if unit.startswith("m") else 3600.0 if unit.startswith("h") else 1.0
         return Said(kind="apart", text=told, apart_s=float(apart["s"]) * scale, count=int(apart["n"]) if apart["n"] else None)
     return None
+
+
+def of_others(told: Said, ranks: tuple[int, ...]) -> Said | None:
+    """``rank 0 (ranks 1 and 2 are identical):`` speaks of 1 and 2; ``ranks 0-2 (identical):`` of nobody but those that it names."""
+    if told.kind != "same":
+        return told
+    others = tuple(r for r in told.ranks if r not in ranks)
+    return None if len(ranks) > 1 and not others and told.count is None else msgspec.structs.replace(told, ranks=others)
 
 
 def as_rank(text: str) -> int | None:

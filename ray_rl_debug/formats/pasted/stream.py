@@ -268,7 +268,8 @@ class Stream:
             if label is None and dump is not None:
                 label = Head(level="label", pid=dump.pid, title=dump.title, label=dump.label, is_new=True)
         elif remark is not None and is_head and (label is not None or remark.kind == "except"):
-            label = msgspec.structs.replace(label or Head(level="label", label="other ranks", is_new=True), said=remark)
+            label = label or Head(level="label", label="other ranks", is_new=True)
+            label = msgspec.structs.replace(label, said=said.of_others(remark, label.ranks))
         elif remark is not None and dump is not None:
             at = said.as_rank(text) if remark.kind == "same" else None
             (of_rank(self._found.dumps, at) or dump).said.append((line.number, remark))
