@@ -180,3 +180,36 @@ Thread 11 (active): "MainThread"
 def test_a_heading_over_the_head_of_a_process_tells_who_else_is_alike(heading: str, alike: tuple[int, ...] | None) -> None:
     (dump, *_) = read(f"{heading}\n\n{PROCESS}")
     assert [said.ranks for _, said in dump.said if said.kind == "same"] == ([] if alike is None else [alike])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "beside"),
+    [
+        ("Rank 3 is still in `score_with_judge` -> `requests.post`.", ["requests.post"]),
+        ("Rank 0 is still in `score_with_judge` -> `requests.post`.", []),
+        ("Rank 3 is in `all_gather`.", []),
+        ("The trainer is still in `score_with_judge`.", []),
+    ],
+    ids=["a rank of its own", "the rank that is shown", "the place that is shown", "nobody's number"],
+)
+def test_a_sentence_beside_stacks_tells_of_a_rank_that_none_of_them_shows(sentence: str, beside: list[str]) -> None:
+    shown = read(f"rank 0:\n\n{PROCESS}\n{sentence}\n")
+    assert [d.threads[0].frames[0][0] for d in shown] == ["all_gather", *beside]
+
+
+def test_a_traceback_behind_the_lines_of_another_part_is_its_own() -> None:
+    text = """Thread 4411 (idle): "rollout"
+    select (selectors.py:468)
+    run (rollout.py:4)
+
+[2026-11-21 09:12:44 TP0] Decode batch. #running-req: 12
+[2026-11-21 09:17:50 TP1] Scheduler hit an exception: Traceback (most recent call last):
+  File "/opt/sglang/scheduler.py", line 880, in event_loop_overlap
+    result = self.run_batch(batch)
+"""
+    assert [d.title for d in read(text) if d.threads][1:] == ["sglang::scheduler_TP1"]
+
+
+def test_processes_behind_one_word_pid() -> None:
+    stack = PROCESS[PROCESS.index("Thread") :]
+    assert [d.pid for d in read(f"pid 811, 812 and 813 all look like this:\n\n{stack}")] == [811, 812, 813]

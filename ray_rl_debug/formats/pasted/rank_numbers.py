@@ -28,7 +28,7 @@ _NUMBERS_ALONE = re.compile(
 )
 """``0,1,3 all the same:``, ``all the others (0-3,5-7):``"""
 _PIDS = re.compile(
-    r"\b(?:pids[ :=#]{1,3}(?=\d)|(?:processes|procs|children|workers) (?=\d{4}))\(?"
+    r"\b(?:pids?[ :=#]{1,3}(?=\d)|(?:processes|procs|children|workers) (?=\d{4}))\(?"
     r"(?P<pids>\d{1,9}(?:(?: ?[,/&] ?(?:and )?| and | )\d{1,9}){1,64})(?![\w.]*\w)",
     re.IGNORECASE,
 )

@@ -89,6 +89,11 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
             dumps[:] = [d for d in dumps if not any(t.frames for t in d.threads)] + told_in_words
             for dump in told_in_words:
                 left.take(dump.line or 0)
+    elif len(data) <= prose.MAX_BYTES:
+        beside = _told_beside(prose.read(data), dumps)
+        dumps += beside
+        for dump in beside:
+            left.take(dump.line or 0)
     absent.tell(missing, dumps)
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
@@ -111,6 +116,31 @@ def _may_be_told(data: bytes, dumps: list[Partial]) -> bool:
     return all(
         len(lines[min(d.line or 1, len(lines)) - 1].split()) >= _WORDS and len(d.threads) == 1 and len(d.threads[0].frames) <= _FEW for d in longer
     )
+
+
+def _told_beside(told_in_words: list[Partial], dumps: list[Partial]) -> list[Partial]:
+    """Of those that sentences tell of: a rank or a part of which no stack is shown, in a function that stands in none of these."""
+    shown = {name for d in dumps for name in _names_of(d)}
+    places = {f[0] for d in dumps for t in d.threads for f in t.frames}
+    return [
+        d
+        for d in told_in_words
+        if shown
+        and (names := _names_of(d))
+        and shown.isdisjoint(names)
+        and _has_number(names)
+        and not any(f[0] in places for t in d.threads for f in t.frames)
+    ]
+
+
+def _has_number(names: set[str]) -> bool:
+    """``rank 3``, ``TP0``: one of several; *the trainer* may be any of those that are shown."""
+    return all(name[-1].isdigit() for name in names)
+
+
+def _names_of(dump: Partial) -> set[str]:
+    ranks = dump.ranks or ((dump.rank,) if dump.rank is not None else ())
+    return {*(f"rank {rank}" for rank in ranks), *(name for name in (dump.label, dump.title) if name)}
 
 
 def _name_local_ranks(dumps: list[Partial]) -> None:

@@ -122,7 +122,8 @@ class Stream:
         if not events and not below_frame and self._found.take_name(line):
             return
         if events:
-            if line.part and not self._found.stack.frames:
+            begins = any(isinstance(e, Head) and e.level in ("thread", "process") for e in events)
+            if line.part and (begins or not self._found.stack.frames):
                 self._set_part(line, line.part)
             if any(isinstance(e, Frames) for e in events):
                 self._left.see(line.number, text)
