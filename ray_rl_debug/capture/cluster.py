@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import __version__
+from ray_rl_debug.bounded.arenas import share_arenas
 from ray_rl_debug.bounded.garbage import no_collections
 from ray_rl_debug.capture.cluster_tables import ClusterTables
 from ray_rl_debug.capture.jobs import choose_job, keep_job, pids_of_others, with_jobs
@@ -113,6 +114,7 @@ class Capture:
     def run(self, driver: Driver | None = None) -> Snapshot:
         """The facts within `timeout_s` beyond the sampling window. Raises as `take_snapshot`."""
         address = find_address(self._options.address, os.environ)
+        share_arenas()
         try:
             with no_collections():
                 return self._run(address, driver)
