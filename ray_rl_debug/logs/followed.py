@@ -20,7 +20,8 @@ LINES_BEHIND = 4
 _IS_MESSAGE = re.compile(
     r"(?i:note|hint|what\(\)|current thread|stack|pc: |@ |file |summary|#|thread|please|for more|see |if |possible|reason|solution|https?:|run |try "
     r"|make sure|search for|refer |check |set the |nvml |compile |root cause|caused|this |the above|to |traceback|original |exception|python "
-    r"|no python|future: |task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl|expected|received|got |usage|options"
+    r"|no python|missing |ready |\d{1,6}: \[|future: |task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl"
+    r"|expected|received|got |usage|options"
     r"|\[\d+\]:|[-*=|+>#\"'{`~^│╰└┗]|\((?![\w-]+\) \w)"
     r"|.{0,8}$)"
 )
