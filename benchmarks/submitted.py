@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from versions import Environment, StepError, build_wheel, find_python
+from versions import Environment, StepError, build_wheel, make
 
 WAYS = ("pip", "uv", "py_modules")
 READY_S = 60.0
@@ -48,16 +48,6 @@ print("ready", flush=True)
 ray.get(scorer.score.remote())
 """
 CULPRITS = {"Scorer", "Engine"}
-
-
-def install(one: Environment) -> None:
-    """Raises StepError: no such Python here, or pip's last line."""
-    if not Path(one.python).exists():
-        python = find_python(one.version)
-        if python is None:
-            raise StepError(f"no Python {one.version} on this machine")
-        subprocess.run([python, "-m", "venv", str(one.folder)], check=True)
-    one.run("-m", "pip", "install", "-q", f"ray[default]=={one.ray}", timeout_s=1200)
 
 
 def free_ports(count: int) -> list[int]:
@@ -134,7 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ray, _, version = given.env.partition(":")
     one = Environment(ray, version, home / f"bare-ray{ray}-py{version}")
     failed = False
-    install(one)
+    make(one)
+    one.run("-m", "pip", "install", "-q", f"ray[default]=={one.ray}", timeout_s=1200)
     wheel = build_wheel(home)
     folder = Path(tempfile.mkdtemp(prefix="s-"))
     try:

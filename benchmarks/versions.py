@@ -94,13 +94,18 @@ class Environment:
         return done
 
 
-def install(one: Environment, wheel: Path, torch: str | None) -> str:
-    """Raises StepError: no such Python here, or pip's last line."""
+def make(one: Environment) -> None:
+    """The environment with nothing in it, where it is not there yet. Raises StepError: no such Python here."""
     if not (one.folder / "bin" / "python").exists():
         python = find_python(one.version)
         if python is None:
             raise StepError(f"no Python {one.version} on this machine")
         subprocess.run([python, "-m", "venv", str(one.folder)], check=True)
+
+
+def install(one: Environment, wheel: Path, torch: str | None) -> str:
+    """Raises StepError: no such Python here, or pip's last line."""
+    make(one)
     if torch:  # first: another package's open range would bring the newest with gigabytes of CUDA
         one.run("-m", "pip", "install", "-q", f"torch=={torch}", timeout_s=1200)
     one.run("-m", "pip", "install", "-q", f"ray=={one.ray}", str(wheel), timeout_s=1200)
