@@ -58,7 +58,7 @@ def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
     for end in [*ends, *dead]:
         evidence = f"one of {len(ends)} processes that hold the other end of {held.path}"
         if end in dead and not ends:
-            evidence = f"its child pid {end.process.pid} has ended; nobody but itself holds the other end of {held.path}, so the pipe does not end"
+            evidence = f"its child pid {end.process.pid} has ended; only the reader still holds the other end of {held.path}, so no end of file comes"
         elif end in dead:
             evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)

@@ -37,7 +37,7 @@ def test_the_dead_writer_is_named_and_how_it_ended() -> None:
     first = report.findings[0]
     assert (report.verdict.state, first.cause, [w.pid for w in first.who]) == (State.HANG, Cause.PRODUCER_DIED, [TOOL])
     assert any("has ended by signal 9" in e.text for e in first.evidence)
-    assert any("nobody but itself holds the other end" in e.text for e in first.evidence)
+    assert any("only the reader still holds the other end" in e.text for e in first.evidence)
     assert not any("mount" in line for line in first.remedy)
 
 
