@@ -8,7 +8,8 @@ import ctypes
 M_ARENA_MAX = -8
 """``malloc.h`` of glibc."""
 MOST = 2
-"""They hold 2 to 3 % less of a thousand nodes than sixteen do on two cores, in the same time; on a head with more cores there would be more heaps."""
+"""They hold 2 to 3 % less of a thousand nodes than sixteen do on two cores, for up to a tenth more processor time. A head with more cores would have
+more heaps."""
 
 
 def share_arenas() -> bool:
