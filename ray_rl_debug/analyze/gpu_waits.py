@@ -53,10 +53,10 @@ def asks_gpu(node: Node, process: Process, places: list[Place], tid: int | None)
     None where the GPU computes, and where it waits for none. In a line of own code it may also compute itself; that is asked only where its GPU
     spins, so that one of the two is no progress.
     """
-    if not places or any(p.kind is not places[0].kind or p.path != places[0].path for p in places):
-        return None
-    if places[0].kind not in (Kind.CUDA, Kind.CODE) or (places[0].kind is Kind.CODE and any(r.tid == tid for r in process.in_c)):
+    if not places or places[0].kind not in (Kind.CUDA, Kind.CODE) or (places[0].kind is Kind.CODE and any(r.tid == tid for r in process.in_c)):
         return None  # what it does in C was read, and is no wait
+    if any(p.kind is not places[0].kind or p.path != places[0].path for p in places):
+        return None
     gpu = _own_gpu(node, process)
     share = _power_share(gpu) if gpu is not None else None
     is_told = places[0].kind is Kind.CUDA

@@ -12,10 +12,10 @@ _GROUP_THREADS = ("pt_gloo", "pt_nccl")
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    names = {t.comm for t in process.threads}.union(process.idle_threads)
-    return any(map(_is_of_group, names))
+    return _has_one_of_group(tuple([t.comm for t in process.threads]), tuple(process.idle_threads))
 
 
 @lru_cache(maxsize=1 << 12)
-def _is_of_group(comm: str) -> bool:
-    return comm.startswith(_GROUP_THREADS)
+def _has_one_of_group(*commands: tuple[str, ...]) -> bool:
+    """Processes of one program have threads of the same names, however many they are."""
+    return any(comm.startswith(_GROUP_THREADS) for some in commands for comm in some)

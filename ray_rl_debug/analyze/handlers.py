@@ -58,8 +58,10 @@ def pool_fellows(one: Seen) -> list[SeenThread]:
 
 def fellow_that_goes_on(one: Seen) -> SeenThread | None:
     """One of these that uses the processor, or sleeps and will soon be woken by its clock."""
-    least_s = BUSY_FRACTION * (one.process.window_s or 0.0)
     known = [(t, t.kernel) for t in pool_fellows(one) if t.kernel is not None]
+    if not known:
+        return None
+    least_s = BUSY_FRACTION * (one.process.window_s or 0.0)
     works = (t for t, kernel in known if (least_s and (kernel.cpu_s or 0.0) > least_s) or (t.place.kind is Kind.SLEEP and may_end(kernel)))
     return next(works, None)
 
@@ -87,8 +89,9 @@ def _waits_inside(one: Seen) -> bool:
 
 def lacks_setter(one: Seen) -> bool:
     """Does it wait for an event, with no other thread of Python and no coroutine that could set it?"""
-    others = [t for t in one.threads if t is not one.telling and (t.place.path or t.score > 0)]
-    return one.kind is Kind.EVENT and not others and one.process.async_tasks is not None and not one.ends
+    if one.kind is not Kind.EVENT or one.process.async_tasks is None or one.ends:
+        return False
+    return not any(t is not one.telling and (t.place.path or t.score > 0) for t in one.threads)
 
 
 def pausing_helper(one: Seen) -> SeenThread | None:

@@ -94,7 +94,7 @@ def identify(
     class_name = actor.class_name.rsplit(".", 1)[-1] if actor else title_class
     role, rank, source = _rank(process, actor, env)
     size = _int(env.get("WORLD_SIZE"))
-    if rank is not None and source != "arguments" and parent is not None and rank == _own_rank(parent):
+    if rank is not None and source != "arguments" and parent is not None and (parent.env or parent.env_now) and rank == _own_rank(parent):
         rank, size = None, None
     default = next((g for g in process.torch.groups if g.is_default), None) if rank is None and process.torch is not None else None
     if default is not None and default.rank is not None:
@@ -105,7 +105,7 @@ def identify(
     world = None
     job_id = (actor.job_id if actor else None) or process.job_id
     if rank is not None:
-        meeting = env.get("WG_PREFIX") or ":".join(filter(None, (env.get("MASTER_ADDR"), env.get("MASTER_PORT"))))
+        meeting = env.get("WG_PREFIX") or _address(env.get("MASTER_ADDR"), env.get("MASTER_PORT"))
         if source == "torch":
             meeting = _met_at(process) or meeting or f"{node.name}/{process.ppid}"
         world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
@@ -133,6 +133,11 @@ def identify(
         rank_source=source if rank is not None else None,
         part=part,
     )
+
+
+@lru_cache(maxsize=4096)
+def _address(host: str | None, port: str | None) -> str:
+    return ":".join(filter(None, (host, port)))
 
 
 def _met_at(process: Process) -> str | None:
@@ -163,8 +168,8 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
         named = _NAME_RANK.match(actor.name)
         if named:
             return named["role"], int(named["rank"]), "actor name"
-    arguments = dict(_ARGV.findall(process.title)) if "--" in process.title else {}
-    if "role" in arguments and _int(arguments.get("worker-index")) is not None:
+    arguments = dict(_ARGV.findall(process.title)) if "--" in process.title else None
+    if arguments and "role" in arguments and _int(arguments.get("worker-index")) is not None:
         return arguments["role"], _int(arguments["worker-index"]), "arguments"
     if process.env_now is not None and (now := _int(process.env_now.get("RANK"))) is not None:
         return None, now, "environment now"

@@ -26,6 +26,10 @@ from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, Th
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
 """Names of threads that run an event loop: Ray's async actors."""
 
+_NONE: frozenset[int] = frozenset()
+_NOT_READ = (-1, NOWHERE)
+"""Of a thread whose frames of C were not read."""
+
 EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
 
@@ -85,11 +89,11 @@ class Looks:
         self._threads = {t.tid: t for t in process.threads}
         self._kernel: dict[int, Thread | None] = {}
         tasks = process.async_tasks or ()
-        self._loops = {t.tid for t in tasks if t.tid is not None}
-        self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}
+        self._loops = {t.tid for t in tasks if t.tid is not None} if tasks else _NONE
+        self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"} if tasks else _NONE
         self._in_group = is_in_group(process)
         self._is_copied = not process.threads and process.window_s is None
-        self._in_c = {t.tid: (t.stack, stacks.get(node, t.calls)) for t in process.in_c}
+        self._in_c = {t.tid: (t.stack, stacks.get(node, t.calls)) for t in process.in_c} if process.in_c else {}
         self._seen: list[tuple[tuple[ThreadSample, ...], tuple[SeenThread, ...]]] = []
 
     def see(self, sample: Sample) -> tuple[SeenThread, ...]:
@@ -144,7 +148,7 @@ class Looks:
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
-        at, in_c = self._in_c.get(tid, (-1, NOWHERE)) if tid is not None else (-1, NOWHERE)
+        at, in_c = self._in_c.get(tid, _NOT_READ) if self._in_c and tid is not None else _NOT_READ
         in_c = in_c if at == thread.stack else NOWHERE
         key = (in_c, name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group, self._is_copied)
         found: tuple[Place, int] | None = stack.known.get(key)

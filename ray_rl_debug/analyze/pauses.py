@@ -125,10 +125,15 @@ def limit_s(one: Seen) -> float | None:
 
     One that woke up in the window and waits once more comes back to it again and again: it only looks.
     """
-    threads = [t for t in (one.telling, one.followed) if t is not None and t.place.kind is not Kind.LOOP_IDLE]
-    kernels = [t.kernel for t in threads if t is one.followed or t.place.kind in _MAY_HAVE_LIMIT]
-    limits = [k.wakes_in_s for k in kernels if k is not None and wakes_soon(k) and not _woke(one, k)]
-    return min((limit for limit in limits if limit is not None), default=None)
+    soonest: float | None = None
+    for thread in (one.telling, one.followed):
+        kernel = thread.kernel if thread is not None else None
+        if thread is None or kernel is None or kernel.wakes_in_s is None or thread.place.kind is Kind.LOOP_IDLE:
+            continue
+        may_have = thread is one.followed or thread.place.kind in _MAY_HAVE_LIMIT
+        if may_have and wakes_soon(kernel) and not _woke(one, kernel):
+            soonest = kernel.wakes_in_s if soonest is None else min(soonest, kernel.wakes_in_s)
+    return soonest
 
 
 _MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE, Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL}

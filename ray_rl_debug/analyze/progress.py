@@ -75,7 +75,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         if done > 0:
             return Motion.MOVING, f"finished {done} Ray task{'s' if done > 1 else ''} during the window"
     # places of equal threads are one object
-    distinct = tuple(places[:1] if places and all(p is places[0] for p in places) else {id(p): p for p in places}.values())
+    distinct = tuple({id(p): p for p in places}.values())
     carried = _carried(process, distinct, thread)
     if carried is not None:
         return Motion.MOVING, carried
@@ -117,8 +117,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.BUSY, _cpu_text(process, thread)
     if len({p.waiter is None for p in distinct}) > 1:
         return Motion.UNKNOWN, "whether it was in the same wait before was not read"
-    told = any(t.run_slices is not None for t in process.threads)
-    if first.kind in _TOLD_BY_WAKING and told and _slices(process, thread) is None:
+    if first.kind in _TOLD_BY_WAKING and _slices(process, thread) is None and any(t.run_slices is not None for t in process.threads):
         return Motion.UNKNOWN, "whether it slept at one place was not read"
     if is_awake(process, thread) and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
         # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
@@ -157,7 +156,7 @@ def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -
     if not window:
         return None  # counts without a time are no rates
     moved = _bytes_moved(process)
-    if places and moved >= BULK_BYTES_PER_S * window and all(p.kind in _MAY_CARRY for p in places):
+    if moved >= BULK_BYTES_PER_S * window and places and all(p.kind in _MAY_CARRY for p in places):
         return f"read or wrote {moved / 1e6:.0f} MB during the window"
     gloo = [t for t in process.threads if t.comm == "gloo_tcp_loop"]
     if gloo and any((t.run_slices or 0) > GLOO_SLICES_PER_S * window for t in gloo):

@@ -86,6 +86,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
             found = known[one.key] = one.who()
         return found
 
+    def says(self, one: Seen) -> str:
+        """Where a process is, in words: one text for all that stand at one place."""
+        if one.place is None or one.has_ended:
+            return one.at()
+        known, at = self.once(_words_of_places), id(one.place)
+        if at not in known:
+            known[at] = one.at()
+        return known[at]
+
     def all_stand(self, process: Seen) -> bool:
         """Are all running calls of a process in lanes, so that none of them goes on?"""
         running = len(process.core.running_task_ids) if process.core is not None else 0
@@ -121,6 +130,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 def _whos(_: View) -> dict[str, Who]:
     """Filled as they are asked for: victims and the list of all processes name most of them twice."""
+    return {}
+
+
+def _words_of_places(_: View) -> dict[int, str]:
+    """Filled as they are asked for, by the identity of the place."""
     return {}
 
 

@@ -119,7 +119,7 @@ def solve_edges(
 
     Who waits for nobody and keeps nobody, as most processes of a machine do, is not asked about: what its own facts say holds.
     """
-    linked = [activities[name] for name in dict.fromkeys((*by_source, *by_target)) if name in activities]
+    linked = [known for name in dict.fromkeys((*by_source, *by_target)) if (known := activities.get(name)) is not None]
     folded = fold(linked, by_source, by_target)
     heads = [a for a in linked if a.id not in folded.head]
     solution = solve(heads, as_waits(without_folded(edges, folded)))

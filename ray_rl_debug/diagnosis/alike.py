@@ -14,6 +14,8 @@ MOST_NAMED = 3
 
 def fold_alike(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings in their order; those that differ in nothing but the process become one, with the evidence of the first."""
+    if len(findings) < 2:
+        return tuple(findings)
     groups: dict[Hashable, list[Finding]] = {}
     for number, finding in enumerate(findings):
         groups.setdefault(_says(finding) or number, []).append(finding)

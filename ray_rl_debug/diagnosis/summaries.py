@@ -50,7 +50,7 @@ def _process_summary(view: View, one: Seen, held: tuple[Runner, float | None] | 
         who=view.who(one),
         kind=one.process.kind,
         phase=one.phase,
-        doing=one.at(),
+        doing=view.says(one),
         state=one.process.state,
         moving=None if one.motion is Motion.UNKNOWN else one.motion in (Motion.MOVING, Motion.BUSY),
         cpu_percent=round(100 * spent / window, 1) if window and spent is not None else None,

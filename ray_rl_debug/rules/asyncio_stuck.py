@@ -104,8 +104,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
     yield from _read_by_threads(scene)
     for one in scene.view:
-        is_tied = scene.graph.by_source.get(one.key) or scene.graph.by_target.get(one.key)
-        if one.process.kind in ("named", "driver") and not is_tied and one.is_idle and not one.is_stopped:
+        if one.process.kind not in ("named", "driver") or not one.is_idle or one.is_stopped:
+            continue
+        if not scene.graph.by_source.get(one.key) and not scene.graph.by_target.get(one.key):
             yield from _alone(scene, one)
 
 

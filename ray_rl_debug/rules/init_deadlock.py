@@ -64,10 +64,12 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_finding(few, many, sure, reason), explains=frozenset(root.nodes))
     for root in scene.graph.roots:
         node = root.nodes[0]
+        if node != OTHER_NODES and kind_of(node) not in (NodeKind.RANK, NodeKind.MACHINE, NodeKind.ABSENT):
+            continue
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
         if node == OTHER_NODES:
             yield Found(finding=_launchers(scene, ranks), explains=frozenset([node]))
-        elif kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE, NodeKind.ABSENT) and ranks:
+        elif ranks:
             yield Found(finding=_unseen(scene, node, ranks), explains=frozenset([node]))
 
 

@@ -232,8 +232,7 @@ _WAITS_FOR_CHILDREN = frozenset({Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE, Kin
 def _restarted(scene: Scene) -> Iterator[Found]:
     """A rank that Ray restarted: the new process knows nothing of the group the others wait in."""
     for _, one in scene.process_roots():
-        ranks = scene.waiting_ranks(one)
-        if not ranks or one.actor is None or one.actor.restarts == 0 or one.is_stopped:
+        if one.actor is None or one.actor.restarts == 0 or one.is_stopped or not (ranks := scene.waiting_ranks(one)):
             continue
         if not (one.is_idle or one.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP)):
             continue

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
+from itertools import islice
 
 import msgspec
 
@@ -302,8 +303,8 @@ def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
 
 
 def _sources(ones: Iterable[Seen]) -> str | None:
-    """The files of the first few."""
-    known = list(dict.fromkeys(source for one in ones if (source := one.source) is not None))
+    """The files of the first few; nobody reads the names of hundreds."""
+    known = list(dict.fromkeys(source for one in islice(ones, _MANY) if (source := one.source) is not None))
     return ", ".join(known[:3]) + (", ..." if len(known) > 3 else "") or None
 
 

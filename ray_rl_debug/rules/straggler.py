@@ -75,6 +75,8 @@ def _ended_children(scene: Scene, one: Seen) -> list[Evidence]:
 
 def _count(scene: Scene, waiters: Sequence[str]) -> int:
     """How many wait: a file may say of one stack that others have the same."""
+    if not scene.view.by_hand:
+        return len(waiters)
     return sum(stands_for(scene.view.seen[key].process) if key in scene.view.seen else 1 for key in waiters)
 
 
