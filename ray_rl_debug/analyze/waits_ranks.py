@@ -248,14 +248,14 @@ def _p2p_edges(world: World, in_p2p: Sequence[Seen], absent: Sequence[Seen]) -> 
             by_rank.setdefault(world.ranks[member.key], member)
     candidates = _some(absent or in_p2p, in_p2p)
     missing = frozenset(world.missing)
+    # where some name their peers, the others may wait for any one of several: which of them is in a ring is not known
+    is_ring = len(in_p2p) == len(world.members) and all(one.place is None or one.place.peer is None for one in in_p2p)
     for one in in_p2p:
         peer = by_rank.get(one.place.peer) if one.place is not None and one.place.peer is not None else None
-        yield from _peer_edges(world, one, peer, [c for c in candidates if c is not one] if peer is None else [], in_p2p, missing)
+        yield from _peer_edges(world, one, peer, [c for c in candidates if c is not one] if peer is None else [], is_ring, missing)
 
 
-def _peer_edges(
-    world: World, one: Seen, peer: Seen | None, candidates: Sequence[Seen], in_p2p: Sequence[Seen], missing: frozenset[int]
-) -> Iterator[Edge]:
+def _peer_edges(world: World, one: Seen, peer: Seen | None, candidates: Sequence[Seen], is_ring: bool, missing: frozenset[int]) -> Iterator[Edge]:
     place = one.place
     op = place.op if place else "recv"
     named = place.peer if place is not None else None
@@ -272,7 +272,7 @@ def _peer_edges(
     # one that has returned may have done its part: whose message is missing, nobody can tell
     only = len(candidates) == 1 and not candidates[0].is_idle
     is_whole = world.size == len(world.members) or (world.size is None and named is None)
-    sure = Certainty.LIKELY if is_whole and (only or len(in_p2p) == len(world.members)) else Certainty.POSSIBLE
+    sure = Certainty.LIKELY if is_whole and (only or is_ring) else Certainty.POSSIBLE
     for other in candidates:
         yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {other.at()}", certainty=sure)
 

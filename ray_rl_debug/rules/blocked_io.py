@@ -18,8 +18,9 @@ Not this when
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.await_chains import is_own
 from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -35,6 +36,7 @@ from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
+from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import (
@@ -165,8 +167,18 @@ def _is_deaf(one: Seen) -> bool:
 
 def _serves_in_coroutines(one: Seen) -> bool:
     """Is it an idle server with coroutines that wait for others than the clock? One that was not read may have the request."""
-    tasks = one.process.async_tasks or ()
-    return one.is_idle and any(t.awaited is not None and t.awaited.kind != "sleep" for t in tasks)
+    return one.is_idle and any(t.awaited is not None and t.awaited.kind != "sleep" for t in _tasks(one))
+
+
+def _tasks(one: Seen) -> Sequence[AsyncTask]:
+    return one.process.async_tasks or ()
+
+
+def _lacks_other_end(scene: Scene, one: Seen) -> bool:
+    """Does it wait for a child, or at a socket, where no child of it and no connection was seen?"""
+    if one.kind is Kind.CHILD:
+        return not scene.view.children(one)
+    return one.kind is Kind.SOCKET and not any(s.state == "ESTABLISHED" for s in one.process.sockets or ())
 
 
 def _may_be_given(scene: Scene, one: Seen) -> bool:
@@ -223,6 +235,15 @@ def _found(
     if server is not None and edge is not None and edge.why in _SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
         # none of those that were read has the request
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
+    elif (
+        server is not None
+        and edge is not None
+        and server.is_idle
+        and any(t.awaited is not None and not any(map(is_own, t.chain)) for t in _tasks(server))
+    ):
+        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="where a coroutine of its stands was not read"))
+    if edge is None and _lacks_other_end(scene, client):
+        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="for whom it waits was not seen"))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)

@@ -234,6 +234,10 @@ pipeline_of_export   | process 31400: threads                | whether it stands
 makers_of_driver-healthy | Ray's tables                          | who runs the call that a coroutine awaits
 RRD510/quiet-many_below_the_limit | process 26258: threads[0]             | for the end of which child it waits
 quiet/head-2         | process 24135: sockets[0]             | at which port a server listens
+quiet/checked_by_shells-1 | ended                            | that children of a process came and went
+connections_at_close | process 11465: async_tasks[1].chain[0] | in which code of the program a coroutine waits
+scores_asked_back    | process 32575: sockets[0]             | whom a client asks
+stages_by_tag        | process 25904: samples[2].threads[0].locals | from which rank it receives
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
