@@ -389,6 +389,18 @@ scores_in_pairs | ring over a connection | main scorer | lock-deadlock blocked-i
 arbiter_of_workers | client, server, handler, engine | worker0 worker1 | blocked-io lock-deadlock |
 one_learner_left | queue with a dead producer | learner1 | blocked-io straggler lock-deadlock |
 callbacks_of_refs | mixed | evaluator | blocked-io straggler |
+answer_after_meeting | client, server, handler, engine | main engine | lock-deadlock blocked-io init-deadlock |
+word_to_all | semaphores across processes | main | lock-deadlock producer-died |
+ended_after_two | pool inside pool | main | lock-deadlock producer-died |
+prepared_child | semaphores across processes | child main | lock-deadlock blocked-io |
+kernels_of_sidecar | coroutine, executor, child | compiler | blocked-io lock-deadlock | main
+wrapper_of_worker | mixed | wrapper label:Environment | blocked-io ray-pending | main
+trial_in_thread | concurrency groups of an actor | trial | lock-deadlock producer-died cleanup-deadlock |
+half_of_message | a dead child beside living ones | worker0 main | producer-died rank-died lock-deadlock blocked-io |
+tasks_of_dead | a dead child beside living ones | worker0 main | producer-died rank-died lock-deadlock blocked-io |
+stages_of_schedule | recv against collective | rank1 | p2p-mismatch collective-mismatch |
+version_of_killed | a dead child beside living ones | trainer main | producer-died rank-died lock-deadlock blocked-io |
+core_of_restarted | mixed | evaluator label:Engine | ray-pending ray-queued-call | main
 """
 
 
