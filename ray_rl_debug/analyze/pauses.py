@@ -127,13 +127,23 @@ def limit_s(one: Seen) -> float | None:
     """
     soonest: float | None = None
     for thread in (one.telling, one.followed):
-        kernel = thread.kernel if thread is not None else None
-        if thread is None or kernel is None or kernel.wakes_in_s is None or thread.place.kind is Kind.LOOP_IDLE:
+        if thread is None or thread.place.kind is Kind.LOOP_IDLE or (thread is not one.followed and thread.place.kind not in _MAY_HAVE_LIMIT):
             continue
-        may_have = thread is one.followed or thread.place.kind in _MAY_HAVE_LIMIT
-        if may_have and wakes_soon(kernel) and not _woke(one, kernel):
-            soonest = kernel.wakes_in_s if soonest is None else min(soonest, kernel.wakes_in_s)
+        limit = _limit_of(one, thread)
+        if limit is not None:
+            soonest = limit if soonest is None else min(soonest, limit)
     return soonest
+
+
+def _limit_of(one: Seen, thread: SeenThread) -> float | None:
+    """By the kernel's clock, or by what the wait was called with where that was not read."""
+    kernel = thread.kernel
+    if kernel is not None and (_woke(one, kernel) or (kernel.wakes_in_s is not None and not wakes_soon(kernel))):
+        return None
+    if kernel is not None and kernel.wakes_in_s is not None:
+        return kernel.wakes_in_s
+    told = given_limit_s(thread.frames, thread.sample.locals) if thread.place.kind in _MAY_HAVE_LIMIT else None
+    return told if told is not None and told < RARE_CALL_S else None
 
 
 _MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE, Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL}

@@ -52,5 +52,5 @@ def given_limit_s(frames: Sequence[Frame], told: Iterable[Local]) -> float | Non
     return float(value) / 1000 if frames[0].function.startswith(_IN_MILLISECONDS) else float(value)
 
 
-_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,20})?")
 _IN_MILLISECONDS = ("_PollLikeSelector.", "PollSelector.", "DevpollSelector.")

@@ -238,6 +238,8 @@ quiet/checked_by_shells-1 | ended                            | that children of 
 connections_at_close | process 11465: async_tasks[1].chain[0] | in which code of the program a coroutine waits
 scores_asked_back    | process 32575: sockets[0]             | whom a client asks
 stages_by_tag        | process 25904: samples[2].threads[0].locals | from which rank it receives
+quiet/batching_window-1 | process 27032: threads[0]             | when its wait ends; what it was called with tells it too
+quiet/batching_window-1 | process 27032: threads[0].wakes_in_s  |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
