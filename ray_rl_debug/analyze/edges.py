@@ -27,6 +27,8 @@ class Why(str, enum.Enum):
     """Whoever reads what a generator of Ray yields, and has not read on."""
     ROOM = "held resources"
     """Those of the same bundle or placement group who hold what an actor needs to start."""
+    STARTS = "start of a worker"
+    """A process that is to become the worker of an actor."""
     COLLECTIVE = "collective"
     """A rank that has not joined a collective, rendezvous or creation of a group."""
     P2P = "recv"

@@ -20,8 +20,8 @@ EXACT = frozenset(Why) - {
 
 LOOKS = frozenset({Why.POLL, Why.TRIED_LOCK, Why.BUILD_LOCK})
 """Waits of one that looks again and again."""
-ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
-"""Waits for the end of a program, or for what it writes or reads."""
+ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE, Why.STARTS})
+"""Waits for the end of a program, for what it writes or reads, or for what it starts."""
 FOR_ITS_END = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.CALL})
 """Waits for the end of what somebody does as a whole, and not for one of its answers."""
 

@@ -163,7 +163,7 @@ def fits(view: View, need: Need) -> bool:
     """Do those who run leave as much as is asked for?"""
     free = supply(view, need)
     ray = view.ray
-    sources: list[RayActor | RayTask] = [a for a in ray.actors if a.pid and a.state != "DEAD"] if ray else []
+    sources: list[RayActor | RayTask] = [a for a in ray.actors if a.pid and a.state not in ("DEAD", "RESTARTING")] if ray else []
     sources += [t for t in ray.tasks if t.is_running and t.kind == "NORMAL_TASK"] if ray else []
     for source in sources:
         for name, amount in source.resources.items() if _is_there(source, need) else ():
@@ -178,3 +178,11 @@ def total(bundles: Iterable[Amounts]) -> dict[str, float]:
         for name, amount in bundle.items():
             found[name] = found.get(name, 0.0) + amount
     return found
+
+
+def lacks_room(view: View, actor: RayActor) -> bool:
+    """Is it to be started anew, while what it needs for that is not free? Then its end is long over, and it waits like one that never was there."""
+    if actor.state != "RESTARTING":
+        return False
+    need = need_of(view, actor)
+    return bool(need.amounts) and not fits(view, need) and bool(holders(view, need))

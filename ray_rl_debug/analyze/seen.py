@@ -103,7 +103,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.telling is not None:
             return self.telling.place.kind in IDLE_KINDS
         is_unread = any(r.kind == "unread" for r in self.process.remarks)
-        return self.process.kind == "ray-worker" and self.identity.method is None and not is_unread
+        return self.process.kind == "ray-worker" and self.identity.method is None and not is_unread and not self.is_before_worker
+
+    @property
+    def is_before_worker(self) -> bool:
+        """Is it a program through which Ray starts a worker, and no worker yet? Without Python it runs no calls."""
+        process = self.process
+        is_told = self.core is not None or self.actor is not None or not process.title or process.title.startswith("ray::")
+        return process.kind == "ray-worker" and process.python is None and not self.threads and not is_told
 
     def who(self, *, task: str | None = None, thread: str | None = None) -> Who:
         i = self.identity
@@ -150,7 +157,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return "in the kernel (state D)" if self.process.state == "D" else "at a place that could not be read"
         if self.telling is not None:
             return describe_place(self.telling.place)
-        if self.identity.method or self.process.kind == "ray-worker":
+        if self.identity.method or (self.process.kind == "ray-worker" and not self.is_before_worker):
             return f"runs {self.identity.method}" if self.identity.method else "idle"
         first = next(iter(self.process.threads), None)
         if (wchan := at_mount(first)) is not None:

@@ -20,6 +20,7 @@ from ray_rl_debug.analyze.pace import still_in_time
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.restarts import FRESH_S, fails_again, restarting_s, tried_in_vain, words
+from ray_rl_debug.analyze.room import lacks_room
 from ray_rl_debug.analyze.roots import Root, roots, worst_first
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
@@ -30,6 +31,7 @@ from ray_rl_debug.model.report import Certainty
 
 ANY = frozenset({
     Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.NEWS, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE, Why.ROOM,
+    Why.STARTS,
 })  # fmt: skip
 """Waits that any one of several may end; in the others each target is waited for."""
 
@@ -167,6 +169,8 @@ def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_t
         if actor is None or actor.state == "ALIVE":
             return Activity(id=node, outlook=Outlook.UNSEEN, reason="its process was not seen")
         sure = Certainty.PROVEN if actor.state == "DEAD" else Certainty.LIKELY
+        if actor.state == "RESTARTING" and restarting_s(view, actor) is None and not lacks_room(view, actor):
+            sure = Certainty.POSSIBLE  # its restart may have begun just now
         return Activity(id=node, outlook=Outlook.STANDS, reason=f"it is {actor.state}", certainty=sure)
     if kind is NodeKind.TASK and (task := view.tasks.get(name_of(node))) is not None:
         if fails_again(task):

@@ -26,9 +26,11 @@ from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
 from ray_rl_debug.analyze.waits_rpc import rpc_edges
+from ray_rl_debug.analyze.waits_sidecars import sidecar_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
+from ray_rl_debug.analyze.waits_starts import start_edges
 from ray_rl_debug.analyze.waits_stores import store_edges
-from ray_rl_debug.analyze.waits_system import system_edges
+from ray_rl_debug.analyze.waits_system import onward_edges, system_edges
 from ray_rl_debug.analyze.waits_system_v import system_v_edges
 from ray_rl_debug.analyze.waits_unseen import programs_edges, sibling_edges, unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
@@ -62,8 +64,11 @@ def find_waits(view: View) -> Waits:
         *awaited_child_edges(view),
         *unseen_edges(view),
         *semaphore_edges(view),
+        *sidecar_edges(view),
     ])  # fmt: skip
     edges += room_edges(view, edges)
+    starts = [*start_edges(view, edges)]
+    edges += (*starts, *onward_edges(view, starts))
     edges += idle_edges(view, edges)
     edges += store_edges(view, edges)
     edges += fed_edges(view, edges)

@@ -56,11 +56,14 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
             yield _to_unseen_child(one, Why.CHILD_QUEUE)
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:
+        if living_workers(one) == 0:
+            return
         yield _to_unseen_child(one, Why.CHILD_QUEUE)  # a pool tells of workers that died: one that was not seen may have the work
     # each end is told at a descriptor of its own, and the first wakes it
     at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
-    if not named and (has_orphans(view, one) or (why is not Why.CHILD and lacks_child(view, one))):
+    ended = sum(c.has_ended for c in view.children(one))
+    if not named and (has_orphans(view, one) or (why is not Why.CHILD and lacks_child(view, one, ended=ended))):
         yield _to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
@@ -198,6 +201,18 @@ def takes_results(thread: SeenThread) -> bool:
 
 
 _TAKERS = frozenset({"_ExecutorManagerThread.run", "_queue_management_worker"})
+_POLLED = frozenset({"_ExecutorManagerThread.wait_result_broken_or_wakeup", "_queue_management_worker"})
+_OWN_ENDS = 2
+"""That thread polls the pipe of the results and one that wakes it; each further descriptor tells the end of one worker."""
+
+
+def living_workers(one: Seen) -> int | None:
+    """How many workers the one pool of a process has, as the descriptors tell at which the taker of its results waits; None: not known."""
+    takers = [t for t in one.threads if takes_results(t)]
+    kernel = takers[0].kernel if len(takers) == 1 else None
+    if kernel is None or kernel.waits_on_fds is None or not any(f.function in _POLLED for f in takers[0].frames):
+        return None
+    return len(kernel.waits_on_fds) - _OWN_ENDS if len(kernel.waits_on_fds) >= _OWN_ENDS else None
 
 
 def waits_for_work(child: Seen) -> bool:

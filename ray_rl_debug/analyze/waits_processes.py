@@ -30,10 +30,11 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     asked = {e.target for e in known if e.why in _FED and e.target in view.seen}
     # of workers that take from one queue in turns, one holds its lock while it waits there
     asked |= {e.target for e in known if e.why is Why.SEMAPHORE and e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
+    hand_on = {e.source for e in known if e.why is Why.CHILD_QUEUE}  # who rests while its own workers are at work has had its task
     for key in sorted(asked):
         one = view.seen[key]
         kernel = one.telling.kernel if one.telling is not None else None
-        if not one.is_idle or one.process.kind != "child":
+        if not one.is_idle or one.process.kind != "child" or key in hand_on:
             continue
         if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
             yield from _to_ranks(view, one)

@@ -7,11 +7,12 @@ queue or lock itself. A store of torch (TCPStore) is served by a thread in C of 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.connections import Endpoint, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -29,7 +30,7 @@ is taken in C, and shows no frame of its own."""
 def store_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From managers at which somebody waits to their other clients, and from clients of one store to those that do not wait there."""
     yield from _of_managers(view, known)
-    yield from _of_meeting_places(view, {e.source for e in known if e.why is Why.RECEIVERS})
+    yield from _of_meeting_places(view, known)
 
 
 def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
@@ -77,8 +78,9 @@ def _unix_clients(view: View, server: Seen) -> list[Seen]:
     return [one for one in view if one.node is server.node and any(s.inode in ends for s in one.process.sockets or () if s.inode is not None)]
 
 
-def _of_meeting_places(view: View, told: Set[str]) -> Iterator[Edge]:
-    """Of those who wait for a message, and of whom it is not `told` already whose."""
+def _of_meeting_places(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """Of those who wait for a message, and of whom it is not told already whose."""
+    told = {e.source for e in known if e.why is Why.RECEIVERS}
     frozen = (one for one in view.at(Kind.CHANNEL) if one.motion is Motion.FROZEN and one.key not in told)
     waiting = [(one, at) for one in frozen if (at := _only_endpoint(view, one)) is not None]
     if not waiting:
@@ -93,10 +95,19 @@ def _of_meeting_places(view: View, told: Set[str]) -> Iterator[Edge]:
         others = [other for other in meeting.values() if other.key not in here and not other.is_idle]
         if others and all(_waits_for_end_of(view, other, here) for other in others):
             others = [view.seen[key] for key in sorted(here - {one.key})] or others
-        for other in others:
+        # where all who meet there wait for each other, one that has failed may have had to bring what is awaited
+        ended = _failed_fellows(view, one, host) if others and {o.key for o in others} <= all_waiters(one.key, known) | here else []
+        for other in (*others, *ended):
             if other.key != one.key:
                 evidence = f"it waits at the store of {host.name} (port {at[1]}), where {len(meeting)} processes meet; {other.name} {other.does()}"
-                yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+                sure = Certainty.POSSIBLE if other in ended and other.process.exit_code is None else Certainty.LIKELY
+                yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=sure)
+
+
+def _failed_fellows(view: View, one: Seen, host: Seen) -> list[Seen]:
+    """Processes of the same parent as one who waits, or of the store's, that were killed or ended with an error. Nobody keeps their connections."""
+    parents = {one.process.ppid, host.process.ppid, host.process.pid, one.process.pid} - {None, 1}
+    return [o for o in view if o.node is one.node and o.has_ended and o.process.ppid in parents and o.process.exit_code != 0]
 
 
 def _waits_for_end_of(view: View, one: Seen, here: set[str]) -> bool:

@@ -55,11 +55,11 @@ def system_edges(view: View) -> Iterator[Edge]:
         found += (msgspec.structs.replace(e, among=_THREADS) for e in edges) if pool_fellows(one) else edges
         found += _inside_edges(view, one)
     yield from found
-    yield from _onward_edges(view, found)
+    yield from onward_edges(view, found)
     yield from broker_edges(view)
 
 
-def _onward_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+def onward_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From programs without a stack to whom they wait for in turn: only of those for whom somebody waits."""
     done: set[str] = set()
     pending = [e.target for e in known]
@@ -101,7 +101,7 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
 
 def _edges_without_stack(view: View, one: Seen) -> Iterator[Edge]:
     """Of a program that is no Python: the system call of its only thread tells for what it waits, as for a shell, ``sort`` or ``tail``."""
-    if one.process.samples or len(one.process.threads) != 1 or one.process.kind not in ("child", "named") or one.has_ended:
+    if one.process.samples or len(one.process.threads) != 1 or one.process.kind not in _PROGRAMS or one.has_ended:
         return
     kernel = told_by_files(one.process.threads[0], one.process.files or ())
     yield from news_edges(view, one, kernel)
@@ -119,6 +119,8 @@ def _edges_without_stack(view: View, one: Seen) -> Iterator[Edge]:
                 yield Edge(source=one.key, target=key, why=Why.CHILD, evidence=evidence, certainty=Certainty.LIKELY, among=_CHILDREN)
 
 
+_PROGRAMS = ("child", "named", "ray-worker")
+"""A worker of Ray may be started through a shell."""
 _CHILDREN = "its children"
 _THREADS = "its threads"
 

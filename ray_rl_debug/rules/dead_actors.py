@@ -10,6 +10,7 @@ from ray_rl_debug.analyze.group_threads import is_in_group
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
+from ray_rl_debug.analyze.room import lacks_room
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_async import ROOM
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -81,7 +82,7 @@ def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
     if actor is not None and (tried := tried_in_vain(scene.view, actor)) is not None:
         told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}, {actor.restarts} restarts: {words(tried)}")
         return f"{actor.class_name} {actor.name or ''}", f"dies again and again ({words(tried)})", told
-    if actor is not None and actor.state in ("DEAD", "RESTARTING"):
+    if actor is not None and actor.state in ("DEAD", "RESTARTING") and not lacks_room(scene.view, actor):
         how = how_dead(actor)
         told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}")
         return f"{actor.class_name} {actor.name or ''}", f"is dead ({how})", told

@@ -5,8 +5,9 @@ Story
     waits.
 
 Evidence
-    Ray's tables: state PENDING, what was asked, what the nodes have together and each for itself, the strategy of the
-    placement group; the processes that hold some of it. In stacks alone: a driver in ray.get below a function that waits for placement groups.
+    Ray's tables: state PENDING or RESTARTING, what was asked, what the nodes have together and each for itself, the strategy
+    of the placement group; the processes that hold some of it. A program that a raylet has started for a worker, and that
+    stands. In stacks alone: a driver in ray.get below a function that waits for placement groups.
 
 Remedy
     Ask for less or add nodes; look for leftover actors.
@@ -29,12 +30,12 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
-from ray_rl_debug.analyze.room import Need, all_holders_known, fits, holders, is_counted, knows_nodes, need_of, supply, unplaceable
+from ray_rl_debug.analyze.room import Need, all_holders_known, fits, holders, is_counted, knows_nodes, lacks_room, need_of, supply, unplaceable
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import RayState, RayTask, RayTaskCount
-from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD402"
 NAME = "resources never come"
@@ -55,6 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if node in tasks:
             alike.setdefault((tasks[node].name, tasks[node].state), []).append(node)
         elif not root.is_cycle:
+            yield from _not_begun(scene, node)
             yield from _found(scene, node, is_awaited=True)
             for waiting in sorted({e.source for e in scene.graph.into(root.nodes) if e.why is Why.ROOM}):
                 yield from _found(scene, waiting, is_awaited=True, task=tasks.get(waiting), alike=root.nodes)
@@ -68,6 +70,34 @@ def detect(scene: Scene) -> Iterator[Found]:
     if not scene.view.has_stacks and not any(scene.goes_on(one) for one in scene.view):
         for node in _pending(scene):
             yield from _found(scene, node, is_awaited=False)
+
+
+def _not_begun(scene: Scene, node: str) -> Iterator[Found]:
+    """A program through which Ray starts the worker of an actor, and which stands."""
+    one = scene.view.seen.get(node)
+    asked = [(scene.who(e.source).label, e) for e in scene.graph.into([node]) if e.why is Why.STARTS]
+    if one is None or not asked:
+        return
+    names = listed([name for name, _ in asked])
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"{one.where()} was started for a worker of Ray and {one.does()}; {names} cannot begin until that worker is ready",
+        who=[one.who()],
+        evidence=[
+            *(Evidence(kind="task", where="Ray's tables", text=f"{name} has no process; {e.evidence}") for name, e in asked[:_SHOWN]),
+            stack_evidence(one),
+            proc_evidence(one, scene.reason(one)),
+        ],
+        remedy=[
+            "start a worker by hand in the same way, and see where it stands: py_executable, the image and the hooks of the runtime environment",
+            "make what it fetches or locks before the job: a lock of a package cache, an environment, a download",
+        ],
+        phase="init",
+    )
+    yield Found(finding=finding, explains=frozenset([node, *(e.source for _, e in asked)]))
 
 
 def _of_stacks(scene: Scene) -> Iterator[Found]:
@@ -176,7 +206,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         what = f"placement group {group.name or group.placement_group_id[:12]} is {group.state}"
     elif actor is not None and actor.pid and actor.state == "PENDING_CREATION":
         return  # it has its resources and a process, and runs its constructor
-    elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
+    elif actor is not None and (actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY") or lacks_room(scene.view, actor)):
         need = need_of(scene.view, actor)
         what = f"actor {actor.name or actor.class_name} is {actor.state}"
     elif kind_of(node) is NodeKind.TASK:
@@ -194,6 +224,8 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         names = listed([k.identity.label for k in keepers])
         keep = "holds it, and itself waits" if len(keepers) == 1 else "hold it, and themselves wait"
         short = f"{need.place} is large enough, but {names} {keep} for what was not placed"
+    if kind_of(node) is NodeKind.ACTOR and need.group is None and any(k.is_at_work for k in keepers) and not waits_itself:
+        short, certainty = f"{short}; one of them is at work, and may be ended when it is through", Certainty.POSSIBLE
     if kind_of(node) is NodeKind.TASK and certainty is Certainty.LIKELY:
         others = _plain_tasks(scene)
         if any(o.core and (o.core.executed_tasks or 0) > (o.core.executed_tasks_before or 0) for o in others):

@@ -236,7 +236,8 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
         text = f"{state}its stack could not be read: {unread.text[:200]}"
         return Evidence(kind="proc", where=one.where(), text=text, source=f"{unread.file}:{unread.line}")
     if thread is None:
-        in_call = next((t.call for t in one.process.threads[:1] if one.process.kind == "named" and not one.identity.method), None)
+        is_program = one.is_before_worker or (one.process.kind == "named" and not one.identity.method)
+        in_call = next((t.call for t in one.process.threads[:1] if is_program), None)
         told = f"in the system call {in_call}" if in_call else f"title says {one.identity.method or 'idle'}"
         if one.has_ended:
             return Evidence(kind="proc", where=one.where(), text=f"state {one.process.state}: it has ended, and waits for its parent to take note")

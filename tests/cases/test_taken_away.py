@@ -240,6 +240,9 @@ scores_asked_back    | process 32575: sockets[0]             | whom a client ask
 stages_by_tag        | process 25904: samples[2].threads[0].locals | from which rank it receives
 quiet/batching_window-1 | process 27032: threads[0]             | when its wait ends; what it was called with tells it too
 quiet/batching_window-1 | process 27032: threads[0].wakes_in_s  |
+kernels_of_sidecar-healthy | process 24651                         | a worker of the pool of torch's compiler
+kernels_of_sidecar-healthy | process 24651: ppid                   |
+core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 

@@ -400,7 +400,7 @@ half_of_message | a dead child beside living ones | worker0 main | producer-died
 tasks_of_dead | a dead child beside living ones | worker0 main | producer-died rank-died lock-deadlock blocked-io |
 stages_of_schedule | recv against collective | rank1 | p2p-mismatch collective-mismatch |
 version_of_killed | a dead child beside living ones | trainer main | producer-died rank-died lock-deadlock blocked-io |
-core_of_restarted | mixed | evaluator label:Engine | ray-pending ray-queued-call | main
+core_of_restarted | mixed | evaluator engine label:Engine | ray-pending ray-queued-call | main
 """
 
 

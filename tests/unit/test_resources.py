@@ -142,3 +142,64 @@ def test_a_group_that_the_cluster_could_hold(
     told = finding(replace(taken, ray=replace(taken.ray, nodes=tuple(replace(n, available=available) for n in taken.ray.nodes))))
     assert told.summary.endswith("the cluster is large enough, but who holds the resources was not seen")
     assert told.certainty is certainty
+
+
+def restarting(*, holder_works: bool = False, free: bool = False) -> Snapshot:
+    """An engine that is to be made anew, while an evaluator has the core that it had."""
+    stacks = Stacks()
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(0)])
+    evaluator = process(
+        stacks, 100, "ray::Evaluator", f"score@app/evaluate.py:5 {EXECUTOR} {MAIN}" if holder_works else MAIN, cpu_s=1.9 * holder_works
+    )
+    engine = actor(1, "Engine", 99, state="RESTARTING", restarts=1, resources={"CPU": 1.0})
+    holder = actor(2, "Evaluator", 100, resources={"CPU": 1.0})
+    call = RayTask(
+        task_id=task_id(0), name="Engine.generate", state="PENDING_ACTOR_TASK_ARGS_FETCH", actor_id=engine.actor_id, state_times_s={"RUNNING": 1.0}
+    )
+    cores = [core(100, actor_number=2)]
+    taken = snapshot(stacks.node([driver, evaluator]), ray_state(actors=[engine, holder], tasks=[call], cores=cores))
+    assert taken.ray is not None
+    node = RayNode(node_id=NODE_ID, ip="10.0.0.1", host="node1", alive=True, resources={"CPU": 2.0 if free else 1.0})
+    return replace(taken, ray=replace(taken.ray, nodes=(node,)))
+
+
+def test_an_actor_whose_room_is_taken_before_it_is_made_anew_waits_for_room() -> None:
+    report = diagnose(restarting())
+    assert [(f.id, f.certainty) for f in report.findings] == [("RRD402", Certainty.LIKELY)]
+    assert report.findings[0].summary.startswith("actor Engine is RESTARTING: the cluster is large enough")
+
+
+def test_who_has_the_room_and_works_may_be_through_soon() -> None:
+    told = finding(restarting(holder_works=True))
+    assert told.certainty is Certainty.POSSIBLE
+    assert "one of them is at work" in told.summary
+
+
+def test_an_actor_with_room_to_be_made_anew_is_dead_as_before() -> None:
+    assert [f.id for f in diagnose(restarting(free=True)).findings] == ["RRD205"]
+
+
+def starting(text: str | None, *, cores: float = 4.0) -> Snapshot:
+    """An actor that has room and no process yet, and a program that a raylet has started; `text`: a worker of Python there instead."""
+    stacks = Stacks()
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(0)])
+    program = process(stacks, 200, "/bin/bash start.sh default_worker.py", text or MAIN)
+    if text is None:
+        opens = replace(program.threads[0], comm="bash", call="openat", wchan="wait_for_partner", syscall=None, run_slices=0)
+        program = replace(program, samples=(), threads=(opens,), files=(), sockets=(), context_switches=0)
+    pending = actor(1, "Environment", None, state="PENDING_CREATION", resources={"CPU": 2.0})
+    call = RayTask(task_id=task_id(0), name="Environment.play", state="PENDING_ACTOR_TASK_ARGS_FETCH", actor_id=pending.actor_id)
+    taken = snapshot(stacks.node([driver, program]), ray_state(actors=[pending], tasks=[call]))
+    assert taken.ray is not None
+    node = RayNode(node_id=NODE_ID, ip="10.0.0.1", host="node1", alive=True, resources={"CPU": cores})
+    return replace(taken, ray=replace(taken.ray, nodes=(node,)))
+
+
+def test_a_program_that_should_become_a_worker_and_stands_keeps_the_actor() -> None:
+    told = finding(starting(None))
+    assert [w.pid for w in told.who] == [200]
+    assert "was started for a worker of Ray and is in the system call open; Environment cannot begin" in told.summary
+
+
+def test_an_actor_without_room_waits_for_no_worker() -> None:
+    assert [w.label for w in finding(starting(None, cores=1.0)).who] == ["Environment"]

@@ -71,6 +71,20 @@ def test_a_worker_met_between_two_tasks_is_at_work() -> None:
     assert targets(stacks, parent, child(stacks, FIRST, RESTS), child(stacks, SECOND, RESTS)) == []
 
 
+@pytest.mark.parametrize(("polled", "found"), [((7, 12), []), ((7, 12, 13), [("unseen", Why.CHILD_QUEUE)]), (None, [("unseen", Why.CHILD_QUEUE)])])
+def test_a_pool_that_waits_for_the_end_of_no_worker_has_none(polled: tuple[int, ...] | None, found: list[tuple[str, Why]]) -> None:
+    """The thread that takes results polls their pipe and one that wakes it, and a descriptor for each worker."""
+    stacks = Stacks()
+    polls = MANAGES[1].replace(
+        "_ExecutorManagerThread.run",
+        "_ExecutorManagerThread.wait_result_broken_or_wakeup@concurrent/futures/process.py:417 _ExecutorManagerThread.run",
+    )
+    parent = process(stacks, PARENT, "python train.py", POOLED, kind="named", wchan="futex_do_wait", extra_threads=[(MANAGES[0], polls)])
+    main, manager = parent.threads
+    parent = replace(parent, threads=(main, replace(manager, call="poll", waits_on_fds=polled)))
+    assert targets(stacks, parent, child(stacks, FIRST, TRACKER)) == found
+
+
 def test_a_future_of_a_pool_all_of_whose_workers_rest_is_with_one_that_was_not_seen() -> None:
     stacks = Stacks()
     parent = process(stacks, PARENT, "python train.py", POOLED, kind="named", wchan="futex_do_wait", extra_threads=[MANAGES])

@@ -9,6 +9,7 @@ from scenes import Stacks, process, snapshot
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits_stores import store_edges
+from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Process, Socket
 
 PARENT, MANAGER, TAKER, PUTTER = 100, 200, 201, 202
@@ -71,6 +72,7 @@ def test_who_has_something_to_do_may_put_something_before_who_rests_or_has_ended
     assert kept(stacks, *family, dead) == ["203"]
 
 
+GETS_ANSWER = "recv@multiprocessing/connection.py:250 main@app/train.py:9"
 ASKS_STORE = "recv_pyobj@zmq/sugar/socket.py:900 take@app/train.py:9"
 
 
@@ -124,3 +126,23 @@ def test_a_store_whose_host_was_not_seen_leads_to_nobody() -> None:
 )
 def test_a_host_that_waits_for_the_end_of_those_at_its_store_brings_nothing(started: tuple[int, ...], found: list[tuple[str, str]]) -> None:
     assert met(at_store((TAKER, PUTTER), children=started)) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "host_waits", "found"),
+    [(-9, True, ["100", "203"]), (0, True, ["100"]), (-9, False, ["100"]), (None, True, ["100", "203"])],
+    ids=["killed", "ended well", "the host works", "how it ended was not read"],
+)
+def test_where_all_at_a_store_wait_for_each_other_one_that_failed_may_have_had_to_bring_it(
+    code: int | None, host_waits: bool, found: list[str]
+) -> None:
+    """Its connection is gone with it; who started the others started it too."""
+    stacks = Stacks()
+    serves = (connection(40000, 29500), connection(29500, 0, state="LISTEN", fd=8), connection(29500, 40000, fd=9))
+    host = process(stacks, PARENT, "python train.py", GETS_ANSWER, kind="named", sockets=serves)
+    asks = process(stacks, TAKER, "python train.py", ASKS_STORE, kind="child", ppid=PARENT, sockets=[connection(40001, 29500)])
+    view = build_view(snapshot(stacks.node([host, asks, replace(client(stacks, 203, WORKS, state="Z"), exit_code=code)])))
+    known = [Edge(source=f"node1/{PARENT}", target=f"node1/{TAKER}", why=Why.CHILD_QUEUE, evidence="")] if host_waits else []
+    edges = [e for e in store_edges(view, known) if e.why is Why.MESSAGE]
+    assert [e.target.rpartition("/")[2] for e in edges] == found
+    assert [e.certainty for e in edges[1:]] == [Certainty.POSSIBLE if code is None else Certainty.LIKELY] * (len(found) - 1)
