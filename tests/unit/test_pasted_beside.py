@@ -57,3 +57,27 @@ def test_a_remark_and_a_heading_on_one_line_are_two(line: str) -> None:
 
 def test_a_heading_alone_and_a_sentence_stay_whole() -> None:
     assert [d.rank for d in read("it hangs. rank 3:\n  load (train/data.py:30)\n  main (train/loop.py:1)\n")] == [3]
+
+
+OF_ONE = '\nRank 5:\n\n```\nThread 2201 (active): "MainThread"\n    run_case (reward/sandbox.py:88)\n    step (train.py:120)\n```\n\n'
+
+
+@pytest.mark.parametrize(
+    ("sentence", "label", "count"),
+    [
+        ("All other ranks are stuck in `all_reduce`.", "all other ranks", None),
+        ("The other 7 ranks are waiting in torch.distributed.barrier.", None, 7),
+        ("Everyone else waits in `recv_object`.", "everyone else", None),
+    ],
+)
+def test_where_all_others_are_said_to_be_beside_one_stack(sentence: str, label: str | None, count: int | None) -> None:
+    first, others = read(f"4 nodes.{OF_ONE}{sentence}\n")
+    assert (first.rank, first.pid) == (5, 2201)
+    assert (others.label, [said.count for _, said in others.said]) == (label, [count] if count else [])
+
+
+@pytest.mark.parametrize(
+    "sentence", ["The other threads are idle in `cond_wait`.", "All other ranks would hang in `all_reduce`.", "All others are in `run_case` too."]
+)
+def test_no_other_process_is_told_of_beside_one_stack(sentence: str) -> None:
+    assert len(read(f"{OF_ONE}{sentence}\n")) == 1

@@ -21,7 +21,16 @@ _MAX_CHARS = 2_000
 _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
-_STUCK_IN_NAME = re.compile(r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) [a-z]\w{0,60}_\w", re.IGNORECASE)
+_STUCK_IN_NAME = re.compile(
+    r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) (?:[a-z]\w{0,60}_|torch\.|dist\.)\w", re.IGNORECASE
+)
+_REST = re.compile(
+    r"(?:all |the )*(?:others|(?:others?|remaining) (?:ones|ranks|processes|boxes|workers|nodes)|rest|everyone else|everybody else)"
+    r"|(?:其余|其他|另外)的? ?(?:ranks?|进程|卡|worker|节点)的?",
+    re.IGNORECASE,
+)
+"""All that are not shown."""
+_REST_COUNTED = re.compile(r"\b(?:other|remaining)\b[^.;`]{0,20}(?:ranks?|process(?:es)?|workers?|gpus?|actors?)\b", re.IGNORECASE)
 _COMMENT = re.compile(r"\s{0,40}(?:#|//) (?=\s{0,12}\S)")
 _NEAR = 240
 """Characters behind a name in which it is said where that one stands."""
@@ -53,6 +62,13 @@ def read(text: bytes) -> list[Partial]:
         if head is not None:
             set_names(dumps[-1], head)
     return dumps
+
+
+def is_rest(dump: Partial) -> bool:
+    """Does a sentence tell of all others but those that are shown, with or without their number?"""
+    if dump.label is not None or dump.title is not None or dump.pid is not None:
+        return dump.label is not None and _REST.fullmatch(dump.label) is not None
+    return any(told.kind == "same" and told.count and _REST_COUNTED.search(told.text) for _, told in dump.said)
 
 
 def _may_tell(text: str) -> bool:

@@ -15,6 +15,7 @@ CODE = re.compile(
     r"`(?P<quoted>[^`\n]{2,240})`"
     r"|(?P<place>(?<![\w/.-])[\w./-]{0,120}\w\.(?:pyx?|cc?|cpp|cu|rs|h):\d{1,7}\b)"
     r"|(?P<call>(?<![\w.:])\.?(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,6}[A-Za-z_]\w{1,80}\(\))"
+    r"|(?P<dotted>(?<![\w.:/-])(?:torch|dist)(?:\.[A-Za-z_]\w{0,60}){1,5}\b(?!\())"
     r"|(?P<bare>(?<![\w.:/-])(?:[A-Za-z]\w{0,60}(?:\.|::)){0,5}[A-Za-z]\w{0,60}_\w{1,60}(?![\w/-]|\.\w))"
 )
 _NAME = re.compile(
@@ -58,7 +59,7 @@ def read(text: str) -> list[CodePlace]:
     found: list[CodePlace] = []
     end, inward = 0, False
     for code in CODE.finditer(text):
-        between, told = text[end : code.start()], code["quoted"] or code["place"] or code["call"] or code["bare"]
+        between, told = text[end : code.start()], code["quoted"] or code["place"] or code["call"] or code["dotted"] or code["bare"]
         if found and (re.search(r"[.;]\s|,\s+and\b|\bthat\b|\bwhich\b|\bthey\b|\bit\b", between) or len(between) > 80 or DOUBT.search(between)):
             break
         end = code.end()

@@ -119,17 +119,15 @@ def _may_be_told(data: bytes, dumps: list[Partial]) -> bool:
 
 
 def _told_beside(told_in_words: list[Partial], dumps: list[Partial]) -> list[Partial]:
-    """Of those that sentences tell of: a rank or a part of which no stack is shown, in a function that stands in none of these."""
+    """Of those that sentences tell of: all others, or a rank or a part of which no stack is shown, in a function that stands in none of these."""
     shown = {name for d in dumps for name in _names_of(d)}
+    has_pids = any(d.pid is not None and d.threads for d in dumps)
     places = {f[0] for d in dumps for t in d.threads for f in t.frames}
     return [
         d
         for d in told_in_words
-        if shown
-        and (names := _names_of(d))
-        and shown.isdisjoint(names)
-        and _has_number(names)
-        and not any(f[0] in places for t in d.threads for f in t.frames)
+        if not any(f[0] in places for t in d.threads for f in t.frames)
+        and ((prose.is_rest(d) and (shown or has_pids)) or (shown and (names := _names_of(d)) and shown.isdisjoint(names) and _has_number(names)))
     ]
 
 
