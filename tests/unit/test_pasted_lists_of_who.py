@@ -21,6 +21,8 @@ STACK = "  f (a.py:3)\n  main (a.py:9)\n"
         ("x4 (pids 11 12 13 14):", [11, 12, 13, 14]),
         ("pids 8102, 8103 and 8104:", [8102, 8103, 8104]),
         ("processes 8102 and 8103:", [8102, 8103]),
+        ("pid 4001 (rank 0), 4002, 4003:", [4001, 4002, 4003]),
+        ("pid 12 (rank 0), 13 and 14:", [12, 13, 14]),
     ],
 )
 def test_several_process_ids_over_one_stack(head: str, pids: list[int]) -> None:
@@ -138,3 +140,18 @@ def test_one_process_id_on_two_machines_is_two_processes(heads: tuple[str, str])
 def test_words_that_name_no_other_machine(text: str) -> None:
     found = labels.read(text)
     assert (found.node if found is not None else None) in (None, "node3")
+
+
+@pytest.mark.parametrize(
+    ("head", "ranks"),
+    [
+        ("rank 0 (pid 4001), 1 (4002), 2 (4003):", (0, 1, 2)),
+        ("ranks 0 (pid 4001), 1 (pid 4002):", (0, 1)),
+        ("4001 (rank 0), 4002 (rank 1) and 4003 (rank 2):", (0, 1, 2)),
+        ("pid 4001 (rank 0), 2, 3:", (0,)),
+    ],
+)
+def test_lists_with_two_numbers_for_each(head: str, ranks: tuple[int, ...]):
+    found = labels.read(head)
+    assert found is not None
+    assert found.ranks == ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.formats.pasted import said
+from ray_rl_debug.formats.pasted import paired_numbers, said
 from ray_rl_debug.formats.pasted.events import PIDS
 
 _RANK = re.compile(
@@ -65,6 +65,8 @@ def is_named(text: str) -> bool:
 
 def read(text: str) -> tuple[tuple[int, ...], str | None]:
     """The ranks that a line names and the label of their kind, which may be a part's name, or `PIDS`."""
+    if (paired := paired_numbers.read(text)) is not None:
+        return paired
     if between := _PART_RANGE.search(text):
         first, last = (re.findall(r"([A-Z]+)[ _-]?(\d+)", between[k]) for k in ("first", "last"))
         name, low = first[-1]
