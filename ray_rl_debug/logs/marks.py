@@ -64,7 +64,7 @@ BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\
 MPI = re.compile(r"^(?P<job>\d+),(?:mpirank:)?(?P<rank>\d+)(?:,(?P<node>[\w.-]+))?$")
 KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
 SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
-NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
+NCCL = re.compile(r"(?:[\w./-]{1,120}\.(?:txt|log|out|err):(?:\d{1,9}:)?)?(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
 PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
 SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
 UNIT = re.compile(r"(?P<program>[\w@-]{1,80}\.(?:service|scope)): ")

@@ -91,11 +91,12 @@ def _differing_calls(books: Sequence[LogBook]) -> tuple[Differing, ...]:
 
 
 def _compare_calls(ranks: Sequence[Mapping[int, Account]]) -> Differing | None:
-    """Of ranks with their last calls by number: the first number at which they took different operations, else who is behind."""
+    """Of ranks with their last calls by number: the first number at which their operations or sizes differ, else who is behind."""
     for number in sorted({n for calls in ranks for n in calls}):
         there = [calls[number] for calls in ranks if number in calls]
-        if len({a.told.op for a in there}) > 1:
-            return _of_sides(None, "type", _by_operation(there))
+        for kind, sides in (("type", _by_operation(there)), ("size", _by_size(there))):
+            if len(sides) > 1:
+                return _of_sides(None, kind, sides)
     return _compare(None, [calls[max(calls)] for calls in ranks])
 
 

@@ -39,6 +39,19 @@ def test_the_rank_that_went_elsewhere_is_named(tmp_path: Path) -> None:
     assert one.summary == "by the log pid 42 went into AllGather number 28c (512 elements); 3 ranks went into AllReduce number 28c (512 elements)"
 
 
+def test_lines_that_grep_found_in_several_files(tmp_path: Path) -> None:
+    lines = [f"rank{at}.txt:{nccl(40 + at, 0, 'Broadcast')}" for at in range(4)]
+    (one,) = found_in(tmp_path, lines[0].replace("count 512", "count 9000"), *lines[1:])
+    assert (one.id, one.certainty, [w.label for w in one.who]) == ("RRD102", Certainty.POSSIBLE, ["pid 40"])
+
+
+def test_the_first_size_that_differs_counts(tmp_path: Path) -> None:
+    first = [nccl(pid, 4) for pid in (40, 41, 43)]
+    last = [nccl(pid, 5) for pid in (40, 41, 42, 43)]
+    (one,) = found_in(tmp_path, *first, nccl(42, 4).replace("count 512", "count 64"), *last)
+    assert "pid 42 went into AllReduce number 4 (64 elements); 3 ranks went into AllReduce number 4 (512 elements)" in one.summary
+
+
 def test_of_two_ranks_both_are_named(tmp_path: Path) -> None:
     (one,) = found_in(tmp_path, torch(0, 7), torch(1, 7), torch(0, 8, "ALLREDUCE", "1"), torch(1, 8))
     assert [w.label for w in one.who] == ["rank 0", "rank 1"]
