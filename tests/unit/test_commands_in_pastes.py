@@ -113,3 +113,14 @@ def test_names_of_c_functions_with_their_arguments() -> None:
 )
 def test_what_c_frames_tell_of_ray(functions: list[str], call: str | None) -> None:
     assert native_ray_call([Frame(function=f, file="_raylet.so") for f in functions]) == call
+
+
+def test_a_process_that_strace_finds_stopped():
+    found = read("% strace -p 1103757\nstrace: Process 1103757 attached\n--- stopped by SIGSTOP ---\n^Cstrace: Process 1103757 detached\n")
+    assert [(d.pid, d.state) for d in found] == [(1103757, "T")]
+
+
+def test_threads_of_the_kernel_are_no_processes_of_a_job():
+    rows = "2830 D cv_wait_common  [txg_sync]\n22107 D cv_wait_common  python train.py\n22109 Z -  [python] <defunct>\n"
+    found = read(f"# ps -eopid,state,wchan:32,cmd | awk '$2 ~ /D/'\n{rows}")
+    assert [(d.pid, d.state) for d in found] == [(22107, "D"), (22109, "Z")]

@@ -30,6 +30,8 @@ _ASKED = re.compile(
 _ALIASES = {"STATE": "STAT", "COMMAND": "ARGS", "UNAME": "USER", "ETIME": "ELAPSED", "PCPU": "%CPU", "PMEM": "%MEM", "LSTART": "STARTED"}
 _BRANCH = re.compile(r"^(?:[|`]\s{0,8}){0,40}\\_ ")
 """What ``ps f`` draws before the command of a child."""
+_OF_KERNEL = re.compile(r"^\[(?![Pp]ython|ray\b|VLLM|sglang)[\w/:.@>+#-]{1,60}\]$")
+"""``[nfsd]``: a command in brackets; one that ended stands there with ``<defunct>``."""
 _STATE = re.compile(r"^[RSDTtZXIW][<NLsl+]{0,5}$")
 
 
@@ -76,6 +78,11 @@ def row(text: str, columns: Sequence[str]) -> Row | None:
         wchan=wchan if wchan not in (None, "-", "0", "?") else None,
         title=next((_BRANCH.sub("", held[c]) for c in columns if c in _TITLES and c in held), None),
     )
+
+
+def is_of_kernel(row: Row) -> bool:
+    """Is it a thread of the kernel, and no process of a job?"""
+    return row.title is not None and row.state != "Z" and _OF_KERNEL.match(row.title) is not None
 
 
 def aux(text: str) -> Row | None:

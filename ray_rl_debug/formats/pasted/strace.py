@@ -17,8 +17,8 @@ _CALL = re.compile(
     r"|writev|sendto|sendmsg|wait4|waitid|accept4?|connect|flock|fcntl|fsync|nanosleep|clock_nanosleep|restart_syscall|openat?|ioctl"
     r"|sched_yield|close|statx?)\("
 )
-
-
+_STOPPED = re.compile(r"^\W{0,4}(?:\[pid +(?P<tid>\d{1,9})\] )?--- stopped by SIG(?:STOP|TSTP|TTIN|TTOU) ---\s*$")
+"""The process was stopped already when the tool came."""
 _ASKED = re.compile(r"\bstrace (?:-\w{1,8} ){0,4}-\w{0,4}p ?(?P<pids>\d{1,9}(?:,\d{1,9}){0,64})\b")
 """Several processes are looked at; else those that it names later are threads of the one."""
 
@@ -45,6 +45,8 @@ class StraceReader:
             return None
         if self._pid is None:
             return None
+        if "--- stopped" in text and _STOPPED.match(text) is not None:
+            return Row(pid=self._pid, state="T")
         found = _CALL.match(text)
         if found is None:
             return None

@@ -70,7 +70,8 @@ class Tables:
         if self._columns is not None:
             row = ps.row(text, self._columns)
             if row is not None:
-                self.add(line, row)
+                if not ps.is_of_kernel(row):
+                    self.add(line, row)
                 return True
             self._columns = None
         if self.tasks.feed(text, line.number):
