@@ -22,6 +22,7 @@ from ray_rl_debug.formats.pasted import (
     faulthandler,
     frames,
     gdb,
+    glued,
     joined,
     kernel,
     labels,
@@ -33,6 +34,7 @@ from ray_rl_debug.formats.pasted import (
     lsof,
     mixed,
     name_lines,
+    paired_numbers,
     perf,
     places,
     prefixes,
@@ -58,6 +60,8 @@ from ray_rl_debug.model import codec
 _HEAD = "Traceback (most recent call last):"
 relaxed = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 READERS: dict[str, Callable[[str], Any]] = {
+    "glued": lambda text: list(glued.apart([(1, text)])),
+    "paired_numbers": paired_numbers.read,
     "blocks": lambda text: list(blocks.documents(f'[\n {{"frames": [{text}\n]'.encode(errors="replace"))),
     "likely": lambda text: likely.telling_lines(text.encode(errors="replace"), lambda line: False),
     "chains": lambda text: (chains.clauses(text), chains.read(text), chains.read(f"TP0: `a → {text} → b`")),

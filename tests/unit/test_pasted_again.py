@@ -86,3 +86,21 @@ def test_a_dump_that_tells_its_rank_has_no_other() -> None:
     ((_, document),) = documents(f'from rank 5 of\n{FLIGHT[:-1]}, "rank": 3}}\n'.encode())
     assert json.loads(document)["rank"] == 3
     assert list(documents(f"rank 0:\n{FLIGHT[:60]}\n".encode())) == []
+
+
+def test_a_traceback_without_its_line_breaks():
+    (one,) = read(
+        'it says Traceback (most recent call last): File "/w/run.py", line 9, in <module> main() File "/w/a.py", line 3, in main barrier() '
+        "RuntimeError: no such group\n"
+    )
+    assert [(f[0], f[2]) for f in one.threads[0].frames] == [("main", 3), ("<module>", 9)]
+    assert [(s.kind, s.text) for _, s in one.said] == [("failed", "RuntimeError: no such group")]
+
+
+def test_a_traceback_of_a_rank_without_its_line_breaks_and_the_name_in_brackets():
+    (one,) = read(
+        '> [rank14]: Traceback (most recent call last): [rank14]: File "/w/train.py", line 71, in [rank14]: fire.Fire(do) [rank14]: '
+        'File "/w/dist.py", line 83, in barrier [rank14]: dist.barrier() [rank14]: ValueError: no\n'
+    )
+    assert one.rank == 14
+    assert [(f[0], f[2]) for f in one.threads[0].frames] == [("barrier", 83), ("<module>", 71)]
