@@ -24,6 +24,8 @@ _JAX_STARTS = frozenset({"initialize", "connect"})
 """Of jax/_src/distributed.py: each process comes back when all have come to the coordinator."""
 _CHECKPOINT = "torch/distributed/checkpoint/"
 """Its functions are called like collectives, and do work of their own between those of torch."""
+_NEXT_OF_LOADER = ("dataloader.__next__", "data_loader.__next__", "dataloaderiter.__next__")
+"""How people write it where they name functions alone."""
 _DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
@@ -52,6 +54,8 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
     for i in inner:
         n, f = names[i], frames[i].file
         if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__") or _starts_child(n, names[:i])):
+            return Kind.DATALOADER, n
+        if i == 0 and not f and n.lower().endswith(_NEXT_OF_LOADER):
             return Kind.DATALOADER, n
         at_device = (f.startswith("torch/cuda/") and n in _CUDA_WAITS) or (f.startswith("jax/_src/") and n in _JAX_WAITS)
         if n in _JAX_TOGETHER and f.endswith("jax/experimental/multihost_utils.py"):

@@ -46,6 +46,7 @@ from ray_rl_debug.formats.pasted import (
     symbols,
     torn,
     tracebacks,
+    trees,
 )
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classified, classify, cut_frame
@@ -62,6 +63,7 @@ relaxed = settings(deadline=None, max_examples=100, suppress_health_check=[Healt
 READERS: dict[str, Callable[[str], Any]] = {
     "glued": lambda text: list(glued.apart([(1, text)])),
     "paired_numbers": paired_numbers.read,
+    "trees": lambda text: list(trees.joined_lines([(1, text), (2, f" `-- {text}"), (3, f"  `-- {text}")])),
     "blocks": lambda text: list(blocks.documents(f'[\n {{"frames": [{text}\n]'.encode(errors="replace"))),
     "likely": lambda text: likely.telling_lines(text.encode(errors="replace"), lambda line: False),
     "chains": lambda text: (chains.clauses(text), chains.read(text), chains.read(f"TP0: `a → {text} → b`")),

@@ -169,3 +169,28 @@ def test_gdb_breaks_a_frame_behind_its_bracket() -> None:
     broken = "#1  0x7f11 in hv::(anonymous namespace)::RunOnce (\n    state=...)\n    at hv/ops.cc:17\n"
     text = f"#0  0x7f10 in poll () from /lib/libc.so.6\n{broken}#2  0x7f12 in main () at a.c:3\n"
     assert [len(t.frames) for d in read(text) for t in d.threads] == [3]
+
+
+def drawn(text: str) -> list[tuple[object, list[str]]]:
+    return [(d.rank if d.rank is not None else d.label, [f[0] for f in d.threads[0].frames]) for d in read(text)]
+
+
+def test_a_tree_of_names_is_one_stack() -> None:
+    text = (
+        "rank 0-1\n └─ train_step\n     └─ backward\n         └─ all_reduce   <-- all of them here\nrank 2\n `-- train_step\n      `-- read_shard\n"
+    )
+    reduce = ["all_reduce", "backward", "train_step"]
+    assert drawn(text) == [(0, reduce), (1, reduce), (2, ["read_shard", "train_step"])]
+
+
+@pytest.mark.parametrize(
+    ("line", "who", "names"),
+    [
+        ("Rank 1 ──> train_step ──> all_reduce", 1, ["all_reduce", "train_step"]),
+        ("rank 0: train_step -> backward -> all_reduce   <-- here", 0, ["all_reduce", "backward", "train_step"]),
+        ("main thread -> fit() -> _validate() -> ray.get(refs)   <- never returns", "main thread", ["ray.get", "_validate", "fit"]),
+        ("TaskRunner -> generate_sequences -> asyncio.gather", "TaskRunner", ["asyncio.gather", "generate_sequences"]),
+    ],
+)
+def test_chains_that_are_drawn_with_arrows(line: str, who: object, names: list[str]) -> None:
+    assert drawn(f"{line}\n") == [(who, names)]

@@ -17,8 +17,8 @@ from ray_rl_debug.formats.pasted.orientation import KNOWN, is_outermost_first
 _OUTWARD, _INWARD = "\1", "\2"
 """Every arrow becomes one of these, so that all forms of it are one sign."""
 _ARROWS = (
-    (re.compile(r" {0,4}[→⟶⇒➜➔▸»] {0,4}|(?<=[ )`\d]) {0,4}(?:--?|==?)> {0,4}(?=\S)"), _INWARD),
-    (re.compile(r" {0,4}[←⟵⇐«] {0,4}|(?<=[ )`\d]) {0,4}<(?:--?|==?) {0,4}(?=\S)"), _OUTWARD),
+    (re.compile(r" {0,4}[→⟶⇒➜➔▸»] {0,4}|(?<=[ )`\d]) {0,4}(?:-{1,3}|={1,3}|[─━]{1,3})> {0,4}(?=\S)"), _INWARD),
+    (re.compile(r" {0,4}[←⟵⇐«] {0,4}|(?<=[ )`\d]) {0,4}<(?:-{1,3}|={1,3}|[─━]{1,3}) {0,4}(?=\S)"), _OUTWARD),
 )
 _SIGNS = (
     ("|", None),
@@ -67,7 +67,7 @@ _ONLY_NAME = re.compile(r"(?P<name>[A-Za-z_][\w.]{0,100}|<module>)(?:\([^()]{0,8
 _ASIDE = re.compile(r"(?: \([^()]{0,200}(?:\([^()]{0,80}\)[^()]{0,80})?\)| [x×] ?\d{1,5})$")
 """``f x4``, ``f (the loop)``"""
 _PATH = re.compile(
-    r"(?:[A-Za-z_]\w{1,60} (?:as )?)?(?P<name>(?:[A-Za-z_]\w{0,60}(?:\(\))?(?:\.|::)){0,8}(?:<module>|[A-Za-z_]\w{1,80}))(?:\(\))?"
+    r"(?:[A-Za-z_]\w{1,60} (?:as )?)?(?P<name>(?:[A-Za-z_]\w{0,60}(?:\(\))?(?:\.|::)){0,8}(?:<module>|[A-Za-z_]\w{1,80}))(?:\([\w, .=*]{0,60}\))?"
     r"(?::(?P<line>\d{1,7}))?$"
 )
 _FILES = (".py", ".pyx", ".so", ".cc", ".cpp", ".c", ".cu", ".h")
@@ -156,7 +156,8 @@ def marked(text: str) -> str:
         return text.replace("<", _OUTWARD).replace(">", _INWARD)
     for arrow, sign in _ARROWS:
         text = arrow.sub(sign, text)
-    return text
+    back = text.find(_OUTWARD, text.rfind(_INWARD)) if _INWARD in text else -1
+    return text[:back] if back >= 0 else text  # a chain runs one way: an arrow back at its end points to where it stands
 
 
 def _parts(text: str, sign: str) -> list[str]:

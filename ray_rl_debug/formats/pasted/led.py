@@ -18,12 +18,13 @@ from ray_rl_debug.formats.pasted.orientation import KNOWN
 MAX_CHARS = 8_000
 _MAX_LEAD = 120
 _MAX_CUTS = 12
-_SUBJECT = re.compile(r"\d|EngineCore|APIServer|::|\b(?:driver|all|both|others?|rest)\b|其余|其他|其它|剩下", re.IGNORECASE)
+_CLASS = r"[A-Z][A-Za-z]{1,40}(?:Runner|Worker|Actor|Manager|Server|Engine|Trainer|Controller)"
+_SUBJECT = re.compile(r"\d|(?i:EngineCore|APIServer|::|\b(?:driver|all|both|others?|rest|main thread)\b)|其余|其他|其它|剩下|\b" + _CLASS + r"\b")
 """Without any of these nobody is named."""
 _MAY_TELL = re.compile(r"\.(?:pyx?|so|cc?|cpp|cxx|cu|h|hpp|rs|go|S)\b|[→←⟶⟵⇒⇐➜➔▸»«<>;|]|\w:\d")
 """Without any of these there is no frame; asked first, because logs are long."""
 _CUT = re.compile(
-    r"(?<=[\])}>]):?\s{1,12}|:\s{1,12}|:(?=[`A-Za-z<])(?!:)(?<!::)|\s[-–—=|@/]{1,2}\s{1,12}|\s?(?:=>|->|→|⇒|⟶)\s?|\s{2,12}|;\s?|(?<=[\d)])\s|="
+    r"(?<=[\])}>]):?\s{1,12}|:\s{1,12}|:(?=[`A-Za-z<])(?!:)(?<!::)|\s[-–—=|@/]{1,2}\s{1,12}|\s?(?P<arrow>={1,3}>|-{1,3}>|[─━]{1,3}>|→|⇒|⟶)\s?|\s{2,12}|;\s?|(?<=[\d)])\s|="
     r"|,\s(?=(?:调用|堆栈|call |stack|chain))"
     r"|,?\s(?=(?:is|are|was|were|stuck|blocked|waits?|waiting|sits?|sitting|parked|hangs?|hung|stopped|idle|still|now|in|at|inside)\s)"
     r"|(?=(?:一直|都|正)?(?:卡在|卡住在|停在|阻塞在|等在|在等|挂在|位于|在(?=[\s`A-Za-z_])))"
@@ -60,6 +61,7 @@ _OTHERS = re.compile(
     re.IGNORECASE,
 )
 _ANY_NAME = re.compile(r"[^\w\[(]{0,8}(?P<name>[A-Za-z][A-Za-z0-9-]{1,40})(?: ?[\[(]" + said.NUMBERS + r"[\])])?[^\w\[(]{0,4}$")
+_DRAWN = re.compile(r"\W{0,8}(?P<name>" + _CLASS + r"|(?i:(?:the )?main thread))[`*]{0,3}")
 _NO_NAMES = frozenset(
     "stack stacks trace traces traceback backtrace bt frame frames here it this that dump output result place where at in and the a an"
     " thread threads main mainthread error warning info debug note file line step steps time see like e g i".split()
@@ -120,11 +122,12 @@ def read(text: str) -> tuple[Event, ...]:
             break  # what is quoted here is a place already
         if ":" not in cut[0] and _NOT_SO.search(_ASIDES.split(lead)[-1]) is not None:
             break  # "rank 0 should be in ..." tells where it is not
-        frames = _frames(text[cut.end() :], lead)
+        frames = _frames(text[cut.end() :], lead, is_drawn=cut["arrow"] is not None)
         if frames is None:
             continue
         named = _OF_LEAD.split(lead)[-1]  # "Only rank 0 uploads; all others sit in ..." tells where the others are
-        if (head := labels.owner(named) or _others(named) or _by_name(named, frames)) is None:
+        drawn = _drawn(named) if cut["arrow"] is not None else None
+        if (head := drawn or labels.owner(named) or _others(named) or _by_name(named, frames)) is None:
             continue
         return (head, frames, last) if (last := _comes_next(text[cut.end() :])) is not None else (head, frames)
     return ()
@@ -158,6 +161,12 @@ def _by_name(lead: str, frames: Frames) -> Head | None:
     return Head(level="label", label=f"{found['name']} " if ranks else found["name"], ranks=ranks, is_new=True)
 
 
+def _drawn(lead: str) -> Head | None:
+    """``TaskRunner -> fit -> ray.get``, ``main thread -> ...``: the part of a program at which a drawn chain begins."""
+    found = _DRAWN.fullmatch(lead)
+    return Head(level="label", label=found["name"], is_new=True) if found is not None else None
+
+
 def _others(lead: str) -> Head | None:
     """Those of whom it is only said that they are all others."""
     return Head(level="label", label="other ranks", is_new=True) if _OTHERS.match(lead) else None
@@ -173,7 +182,7 @@ def _is_known(told: tuple[Event, ...]) -> bool:
     return any(one.places[0][0].rsplit(".", 1)[-1] in KNOWN for one in told if isinstance(one, Frames))
 
 
-def _frames(rest: str, lead: str) -> Frames | None:
+def _frames(rest: str, lead: str, *, is_drawn: bool = False) -> Frames | None:
     """The frames behind the words that qualify them. A function may be called like such a word, so that fewer of them are tried too."""
     told: list[tuple[str, str | None, str | None]] = [(rest, None, None)]
     while len(told) < _MOST_QUALIFIERS and (word := _QUALIFIERS.match(told[-1][0])) is not None and word.end():
@@ -186,8 +195,8 @@ def _frames(rest: str, lead: str) -> Frames | None:
         found = read_frame(text) or joined.read(text, is_named=True)
         found = None if found is not None and found.places[0][0] in _ADVERBS else found
         if found is None and is_plain:
-            is_outward = "←" in text or "<" in text
-            found = joined.names(text, least=2 if state or is_outward else 3, code=1 if state or is_outward else 2)
+            is_sure = state or is_drawn or "←" in text or "<" in text
+            found = joined.names(text, least=2 if is_sure else 3, code=1 if is_sure else 2)
         if found is not None:
             return msgspec.structs.replace(found, is_certain=True, name=found.name or _thread(thread))
     return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, lone_names, panes, prose, sentences
+from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, lone_names, panes, prose, sentences, trees
 from ray_rl_debug.formats.pasted.events import PIDS
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
@@ -62,7 +62,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     lines = diffs.sides(lines_of(data)) if diffs.has_diff(data) else lines_of(data)
     if (column := panes.edge(data)) is not None:
         lines = panes.apart(lines, column)
-    for line in sentences.apart(read_lines(glued.apart(lines), learn(data, plain_lines))):
+    for line in sentences.apart(read_lines(trees.joined_lines(glued.apart(lines)), learn(data, plain_lines))):
         if not line.owner and last is not None and last.owner and _NUMBERED.match(line.text):
             # torch's own log writes the rank before the first line of a message only.
             line = msgspec.structs.replace(last, number=line.number, text=line.text)
