@@ -21,7 +21,9 @@ STAMP = re.compile(
     r"(?P<year>(?:19|20)\d\d)(?P<dash>[-/]?)(?P<month>\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))(?P=dash)(?P<day>\d\d)[T _-]"
     + _CLOCK.format(1)
     + r"(?: ?(?P<zone>(?:Z|UTC)(?![A-Za-z])|[+-]\d\d:?\d\d))?"
-    r"|(?P<named>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day2>\d{1,2}) " + _CLOCK.format(2) + r"(?: (?P<year2>(?:19|20)\d\d))?"
+    r"|(?P<named>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day2>\d{1,2})(?:, (?P<year8>20\d\d) @)? "
+    + _CLOCK.format(2)
+    + r"(?: (?P<year2>(?:19|20)\d\d))?(?(year8) {0,4})"  # Kibana pads its columns
     r"|(?P<month3>\d\d)-(?P<day3>\d\d) "
     + _CLOCK.format(3)
     + r"|(?P<level>(?<![A-Za-z])[IWEF])(?P<month4>\d\d?)(?P<day4>\d\d) "
@@ -35,7 +37,7 @@ STAMP = re.compile(
     + _CLOCK.format(7)
     + rf"|{_OPENS}(?P<epoch>1[6-9]\d{{8}})(?P<after>\.?\d{{3,9}})?(?=[\] \t,:|]|$)"
 )
-"""A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD, log4j's ``26/01/13``, Transformers' ``01/13/2026``),
+"""A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD, log4j's ``26/01/13``, Transformers' ``01/13/2026``, Kibana's),
 a bare clock in brackets or in front of a level, or what counts from 1970, in seconds and smaller units."""
 
 
@@ -82,8 +84,8 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
     if which in "67":
         dated = _days(int(got["year7"] or f"20{got['year6']}"), int(got[f"month{which}"]), int(got[f"day{which}"]))
         return None if dated is None else Stamp(dated * 86400 + clock_s, False, found.end())
-    if which == "2" and got["year2"]:
-        days = _days(int(got["year2"]), _MONTHS[got["named"]], int(got["day2"]))
+    if which == "2" and (year := got["year2"] or got["year8"]):
+        days = _days(int(year), _MONTHS[got["named"]], int(got["day2"]))
         return None if days is None else Stamp(days * 86400 + clock_s, False, found.end())
     if near_s is None:
         return None
@@ -93,8 +95,8 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
         best = min((days + shift for shift in (-1, 0, 1)), key=lambda d: abs(d * 86400 + clock_s - near_s))
         return Stamp(best * 86400 + clock_s, False, found.end())
     month, day = (_MONTHS[got["named"]], got["day2"]) if which == "2" else (int(got[f"month{which}"]), got[f"day{which}"])
-    year = _year(near_s)
-    options = [days for y in (year - 1, year, year + 1) if (days := _days(y, month, int(day))) is not None]
+    now = _year(near_s)
+    options = [days for y in (now - 1, now, now + 1) if (days := _days(y, month, int(day))) is not None]
     if not options:
         return None
     best = min(options, key=lambda d: abs(d * 86400 + clock_s - near_s - AHEAD_S + YEAR_S / 2))

@@ -25,6 +25,7 @@ NOON_S = calendar.timegm((2026, 3, 2, 12, 0, 0))
         ('time="2026-03-02T11:59:01Z" level=error msg="no image" error="no route" rank=3', "E", "no image: no route"),
         ("ts=1772452741.25 level=warn msg=slow", "W", "slow"),
         ("1772452741123 ERROR slow", "E", "slow"),
+        ("Mar 2, 2026 @ 11:59:01.123    ERROR slow", "E", "slow"),
         ("[1772452741.123456] slow", None, "slow"),
     ],
 )
