@@ -49,6 +49,21 @@ def test_a_known_error_as_the_reason_within_a_sentence_is_noted(tmp_path: Path, 
     assert role(tmp_path, f"{line}\n") == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("2026-03-02 09:14:22,871 ERROR store.py:88 -- REMOVE error: CUDA out of memory. Tried to allocate 2.00 GiB", "noted"),
+        ("2026-03-02 09:14:22,871 ERROR mesh.py:88 -- mesh.stop[[Errno 28] No space left on device] failed", "noted"),
+        ("❌ Error: [Errno 28] No space left on device", "noted"),
+        ("2026-03-02 09:14:22,871 ERROR store.py:88 -- CUDA out of memory. Tried to allocate 2.00 GiB", "first"),
+        ("pcieport 0000:40:01.1: AER: Uncorrected (Fatal) error received: 0000:41:00.0", "first"),
+        ("INFO 05-22 09:00:01 [worker.py:88] (pid 4411) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB", "first"),
+    ],
+)
+def test_one_word_in_front_of_a_known_error_makes_a_sentence_of_it(tmp_path: Path, line: str, expected: str) -> None:
+    assert role(tmp_path, f"{line}\n") == expected
+
+
 def test_a_warning_that_a_peer_has_gone_tells_of_no_failure(tmp_path: Path) -> None:
     line = '[rank1]:[{}614 11:14:03.086 ProcessGroupNCCL.cpp:1662] Failed to check the "should dump" flag on TCPStore, Broken pipe\n'
     assert role(tmp_path, line.format("W")) == "noted"
