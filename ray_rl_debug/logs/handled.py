@@ -98,10 +98,10 @@ _OF_A_GUEST = re.compile(r"\b(?:candidate|submission|solution|sandbox|student|a\
 """Of the kernel, which names the program that it ended."""
 _KILLED = re.compile(r"\bKilled process \d+ \((?P<program>[^)\n]{1,64})\)")
 _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
-_IN_THREAD = "Exception in thread "
+IN_THREAD = "Exception in thread "
 _IN_REQUEST = "Exception occurred during processing of request from "
 """Words of Python's own servers, which take the next request."""
-_OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
+OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
 _OF_TRACKER = re.compile(
     r"-packages/(?:wandb|weave|langfuse|langsmith|posthog|agentops|mlflow|tensorboardX?|opentelemetry|prometheus_client|swanlab|comet_ml|clearml|neptune|trackio|aim|sentry_sdk)/"
 )
@@ -157,12 +157,12 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if one.kind == "death" and _ENDS_OTHERS.match(before.text) and one.signature is None:
         return "the script ended it"
     if one.block is None:
-        return None
+        return goes_on(before.text) if _is_next_line(one, before) else None
     if before.text == "--- Logging error ---":
         return "a line could not be logged"
     if before.text.startswith(_IN_REQUEST):
         return "a server's request"
-    if before.text.startswith(_IN_THREAD) and _is_of_tracker(one.block):
+    if before.text.startswith(IN_THREAD) and _is_of_tracker(one.block):
         return "a thread that only reports to a tracker"
     if _LEAVES.search("\n".join((one.text, *one.block.message))):
         return None
@@ -183,6 +183,12 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if one.before.text.startswith(AT_EXIT):
         return "of the program's own end"
     return goes_on(one.before.text)
+
+
+def _is_next_line(one: Spotted, before: Head) -> bool:
+    """Is an exception without any mark the next line of a record at level error, which says what is done about it?"""
+    is_plain = not one.head.is_stamped and one.head.level is None and EXCEPTION.match(one.text) is not None
+    return is_plain and one.signature is None and before.level == "E" and before.is_stamped and one.writer == before.writer
 
 
 def _by_next_lines(window: Window, one: Spotted) -> str | None:
@@ -331,13 +337,13 @@ def _is_of_feeder(block: Block) -> bool:
 def _is_of_tracker(block: Block) -> bool:
     """Is the outermost code that is not Python's own that of a tracker?"""
     files = (found["file"] for line in block.lines if (found := FRAME.match(line)) is not None)
-    return any(_OF_TRACKER.search(file) for file in islice((f for f in files if not _OF_PYTHON.search(f)), 1))
+    return any(_OF_TRACKER.search(file) for file in islice((f for f in files if not OF_PYTHON.search(f)), 1))
 
 
 def _is_of_an_end(one: Spotted, before: Head) -> bool:
     """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
     if one.block is not None:
-        return before.text.startswith(_IN_THREAD) or _CANCELLED.match(one.text) is not None
+        return before.text.startswith(IN_THREAD) or _CANCELLED.match(one.text) is not None
     if one.kind == "error" and one.signature is None and one.head.writer.program in _TRACKERS:
         return True
     if one.signature is not None:

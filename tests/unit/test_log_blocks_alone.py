@@ -64,6 +64,34 @@ def test_one_word_in_front_of_a_known_error_makes_a_sentence_of_it(tmp_path: Pat
     assert role(tmp_path, f"{line}\n") == expected
 
 
+IN_THREAD = (
+    "Exception in thread Pusher:\nTraceback (most recent call last):\n"
+    '  File "/usr/lib/python3.11/threading.py", line 1045, in _bootstrap_inner\n    self.run()\n'
+    '  File "/opt/env/lib/python3.11/site-packages/{}", line 41, in push\n    send(row)\nValueError: no such part\n'
+)
+
+
+def test_a_thread_of_a_library_that_only_reports_ends_alone(tmp_path: Path) -> None:
+    assert role(tmp_path, IN_THREAD.format("statpush/client.py")) == "noted"
+    assert role(tmp_path, IN_THREAD.format("vllm/engine/output.py")) == "first"
+    own = IN_THREAD.format("statpush/client.py").replace("    send(row)", '    cb()\n  File "/job/sync.py", line 4, in cb')
+    assert role(tmp_path, own) == "first"
+    assert role(tmp_path, IN_THREAD.format("statpush/client.py") + "The pusher is gone, giving up\n") == "first"
+
+
+def test_code_that_python_reads_from_somebody_ends_nothing_that_is_known(tmp_path: Path) -> None:
+    tried = 'Traceback (most recent call last):\n  File "<stdin>", line 3, in <module>\nValueError: no such part\n'
+    assert role(tmp_path, tried) == "noted"
+    marked = "".join(f"(Judge pid=7) {line}\n" for line in tried.splitlines())
+    assert role(tmp_path, marked) == "first"
+
+
+def test_the_record_of_an_exception_says_what_is_done_about_it(tmp_path: Path) -> None:
+    record = "2026-03-02 09:14:22,871 ERROR executor.py:480 -- A block could not be read{}\nUnicodeDecodeError: invalid start byte\n"
+    assert role(tmp_path, record.format(". Ignoring it, 7 more may fail.")) is None
+    assert role(tmp_path, record.format("")) == "first"
+
+
 def test_a_warning_that_a_peer_has_gone_tells_of_no_failure(tmp_path: Path) -> None:
     line = '[rank1]:[{}614 11:14:03.086 ProcessGroupNCCL.cpp:1662] Failed to check the "should dump" flag on TCPStore, Broken pipe\n'
     assert role(tmp_path, line.format("W")) == "noted"
