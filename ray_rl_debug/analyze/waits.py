@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.rank_counters import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_assumed import assumed_edges
-from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
+from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_pool_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_file_locks import file_lock_edges
@@ -62,6 +62,7 @@ def find_waits(view: View) -> Waits:
         *launcher_edges(view),
         *awaited_socket_edges(view),
         *awaited_child_edges(view),
+        *awaited_pool_edges(view),
         *unseen_edges(view),
         *semaphore_edges(view),
         *sidecar_edges(view),

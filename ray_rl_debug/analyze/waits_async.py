@@ -15,11 +15,13 @@ from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_wr
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
+from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View
-from ray_rl_debug.analyze.waits_children import to_unseen, writers_of
+from ray_rl_debug.analyze.waits_children import has_process_pool, to_unseen, waits_for_work, writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import RayActor
@@ -68,6 +70,36 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
                     yield to_unseen(one, f"child {pid}", Why.AWAITED_CHILD)
             if end.awaited.kind == "subprocess" and not awaited:
                 yield from _to_left_behind(view, one, end)
+
+
+def awaited_pool_edges(view: View) -> Iterator[Edge]:
+    """Edges from processes whose coroutines await a result of a pool of processes to the workers of the pool that have work.
+
+    Which of them has the piece that is awaited is not known: any may bring it. A thread that works in the process may have it as well.
+    """
+    for one in view.seen.values():
+        ends = [e for e in one.ends if e.is_still and e.awaited.kind == "executor" and rank(e) < SERVES_RANK]
+        if not ends or not has_process_pool(one) or any(_has_item(t) for t in one.threads):
+            continue
+        for child in view.children(one):
+            if child.has_ended or not _is_worker(child) or (waits_for_work(child) and child.motion is not Motion.MOVING):
+                continue
+            evidence = f"{len(ends[0].tasks)} at {ends[0].at} for a result of its pool; pid {child.process.pid} has work: {child.at()}"
+            yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY, among=_POOL_WORKERS)
+
+
+_POOL_WORKERS = "workers of its pool"
+
+
+def _has_item(thread: SeenThread) -> bool:
+    """Is it a thread of a pool with a piece of work?"""
+    return any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in thread.frames)
+
+
+def _is_worker(child: Seen) -> bool:
+    """Does it take its work from such a pool? Of one whose stack was not read nobody knows."""
+    frames = (f for t in child.threads for f in t.frames)
+    return not child.threads or any(short_name(f.function) == "_process_worker" and f.file.endswith("concurrent/futures/process.py") for f in frames)
 
 
 def _adopted(view: View, one: Seen, pids: Iterable[int]) -> list[Seen]:

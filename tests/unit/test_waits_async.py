@@ -102,3 +102,22 @@ def test_a_coroutine_that_went_on_may_bring_what_a_thread_waits_for(wait: str, s
     outlook = find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook
     assert (outlook is Outlook.WAKES) is not stable
     assert stable or not any(f.certainty is not Certainty.POSSIBLE for f in diagnose(taken).findings)
+
+
+_MANAGER = "select@selectors.py:415 wait@multiprocessing/connection.py:948 run@concurrent/futures/process.py:345"
+_TAKES = "recv_bytes@multiprocessing/connection.py:216 get@multiprocessing/queues.py:103 _process_worker@concurrent/futures/process.py:249"
+_JOINS = "_wait_for_tstate_lock@threading.py:1139 join@threading.py:1119 shutdown@concurrent/futures/thread.py:235 verify@app/agent.py:7"
+_AT_WORK = "_process_worker@concurrent/futures/process.py:261 main@app/agent.py:40"
+_OF_THREADS = "score@app/agent.py:9 run@concurrent/futures/thread.py:58 _worker@concurrent/futures/thread.py:83"
+
+
+@pytest.mark.parametrize("has_threads", [False, True], ids=["a pool of processes", "threads at work as well"])
+def test_who_awaits_a_pool_waits_for_its_workers_that_have_work(has_threads: bool) -> None:
+    stacks = Stacks()
+    awaits = task(1, "reward", 25, Awaited(kind="executor", detail="thread future running", address=5))
+    beside = [("Thread-1", _MANAGER), *([("Thread-2", _OF_THREADS)] if has_threads else [])]
+    main = process(stacks, MAIN, "agent", LOOP, kind="named", syscall=EPOLL, async_tasks=(awaits,), extra_threads=beside)
+    idle = process(stacks, SHELL, "python", _TAKES, kind="child", ppid=MAIN, wchan="anon_pipe_read", syscall=0)
+    works = process(stacks, SERVER, "python", f"{_JOINS} {_AT_WORK}", kind="child", ppid=MAIN, wchan="futex_do_wait", syscall=202)
+    waits = find_waits(build_view(snapshot(stacks.node([main, idle, works]))))
+    assert {e.target for e in waits.graph.out(f"node1/{MAIN}")} == (set() if has_threads else {f"node1/{SERVER}"})
