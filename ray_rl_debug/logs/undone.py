@@ -8,8 +8,10 @@ _NOT_DONE = re.compile(
     r"\b(?:has|have|had|was|were|is|are) not (?:yet )?(?:been )?(?P<done>[a-z]{3,20}ed)\b"
     r"|\b(?:[Ff]ailed to|[Uu]nable to|[Cc]ould not|[Cc]annot) (?P<verb>[a-z]{3,20})\b"
 )
-_NAME = re.compile(r"(?=[\w./:-]*\d)[\w./:-]{2,}\w|\d{2,}")
-"""Of what both lines speak: a number, an address, a file or a name with a digit."""
+_NAME = re.compile(r"(?<![\w./:-])(?=[\w./:-]*\d)[\w./:-]{2,}\w|\d{2,}")
+"""Of what both lines speak: a number, an address, a file or a name with a digit.
+
+It begins where the word does: else a long word without a digit would be read again from each of its letters."""
 _DENIES = re.compile(r"(?i:\b(?:not|never|no|failed|unable|cannot|could)\b)")
 
 

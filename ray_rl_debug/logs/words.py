@@ -41,7 +41,7 @@ def _any(*parts: str) -> str:
 DEATH = re.compile(
     _any(
         r"Segmentation fault|\bSegfault encountered\b|\bBus error\b|Illegal instruction|core dumped|dumped core",
-        r"\bAborted$|^Aborted\b|^Killed$|: Killed$|\d+ Killed  |OOMKilled",
+        r"\bAborted$|^Aborted\b|^Killed$|: Killed$|(?<!\d)\d+ Killed  |OOMKilled",
         r"^Fatal Python error: |^Fatal glibc error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
         r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
         r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
@@ -84,7 +84,7 @@ INNOCENT = re.compile(
         r"\b(?:0|no|No|zero|without|without any|not an|not a fatal|non-fatal|nonfatal|ignored?|ignoring|suppress\w*)"
         r" (?:\w+ )?(?:errors?(?! (?:messages?|details?|texts?|descriptions?|strings?)\b)|failures?|exceptions?|tracebacks?|fatal)\b",
         r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
-        r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
+        r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S{0,200}error",
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|(?<![Ee]rror )(?<!xception )(?<!ailure )[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "

@@ -59,7 +59,7 @@ _EDITOR = re.compile(
     r"^\s{0,12}(?P<lib>[\w.+-]{1,120})!(?P<function>[^\s(!][^!]{0,4000}?)(?: ?\((?P<file>/[^()\s]{1,400}|\w:[^()]{1,400}):(?P<line>\d{1,9})\))?$"
 )
 """``libc.so.6!poll(int n) (/build/poll.c:29)``, as editors show native frames."""
-_REMARK = re.compile(r"\s{2,}(?:←|⟵|<-{1,3}|//|#|—|--) ?\S.{0,300}$")
+_REMARK = re.compile(r"(?<!\s)\s{2,}(?:←|⟵|<-{1,3}|//|#|—|--) ?\S.{0,300}$")
 """What somebody wrote behind a frame."""
 _NAME_ALONE = re.compile(r"[A-Za-z_][\w.:~]{2,160}(?:<[^<>]{0,80}>)?(?:\(\)|(?: \(\w{1,20}\)))?$")
 """A frame of which only the name was kept."""

@@ -1,0 +1,57 @@
+"""One line of a log or a paste may be long, and made to keep us busy: it is read in the time of its length"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.logs.book import BookReader
+from ray_rl_debug.story.tell import tell
+
+LENGTH = 100_000
+ERROR = "2026-11-21 10:00:00,123 ERROR "
+BEHIND = "\n2026-11-21 10:00:01,000 INFO connected 7 and went on\n2026-11-21 10:00:02,000 INFO step 3\n"
+MAX_S = 8.0
+"""A tenth of it is needed; one pattern that begins again at each letter takes a minute and more."""
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        ("Failed to connect 7 ", "a:"),
+        ("Failed to connect 7 ", "/.."),
+        ("", "7"),
+        ("", "a."),
+        ("", "loss"),
+        ("", "process "),
+        ("", 'says "'),
+        ("could not ", "shutting down "),
+        ("", "-"),
+        ("", "("),
+    ],
+)
+def test_a_long_line_of_a_log(begin: str, piece: str) -> None:
+    """An error of a log is a line of 100 kB that repeats what a pattern looks for.
+    It is told within seconds."""
+    text = f"2026-11-21 09:59:59,000 INFO step 1\n{ERROR}{begin}{piece * (LENGTH // len(piece))}{BEHIND}"
+    began = time.process_time()
+    reader = BookReader("any/rank1.log", modified_time_s=1.79e9)
+    reader.feed(text.encode())
+    book = reader.end()
+    assert book.lines == 4
+    assert tell([book]) is not None
+    assert time.process_time() - began < MAX_S
+
+
+@pytest.mark.parametrize("frame", ["#0  0x00007fffaaaaaaaa in f", "#0  f", "    f (a.py:1)"])
+def test_a_long_line_of_a_paste(frame: str) -> None:
+    """Behind a frame stand thousands of blanks, and then a letter.
+    Twenty such frames are read within seconds, and so is the stack below them."""
+    line = f"{frame}{' ' * 8_900}x"
+    text = "\n".join([line] * 20) + '\n\nProcess 12: x\nThread 12 (idle): "MainThread"\n    f (a.py:1)\n'
+    began = time.process_time()
+    dumps = read(text)
+    assert any(d.pid == 12 and d.threads[0].frames for d in dumps)
+    assert time.process_time() - began < MAX_S
