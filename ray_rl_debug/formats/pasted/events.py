@@ -1,4 +1,4 @@
-"""What one line of a pasted text is: the words that readers and the assembly share."""
+"""What one line of a pasted text is: the words that the readers and `stream` share."""
 
 from __future__ import annotations
 
