@@ -20,7 +20,7 @@ _OF_WRITER = ("labels", "extra", "context", "resource", "kubernetes", "process",
 MAX_MARK_CHARS = 160
 _BEHIND = " :]>|"
 """Ends a mark in front of a record."""
-_NAMES_LEVEL = re.compile(r'"(?:level|levelname|severity|lvl|level_name)": ?"')
+_NAMES_LEVEL = re.compile(rf'"(?:{"|".join(_LEVEL)})": ?"')
 _COUNTED = re.compile(r"(\d{10})\.(\d{1,9})$")
 _PAIRS = re.compile(r"(?:time|ts|t|timestamp|level|lvl)=(?:\"[^\"\n]{0,60}\"|\S{1,60}) \w")
 _PAIR = re.compile(r"(?P<key>[A-Za-z_][\w.]{0,40})=(?P<value>\"(?:[^\"\\\n]|\\.)*\"|\S*)")

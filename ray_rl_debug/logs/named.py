@@ -9,16 +9,18 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 _NODE_MEMORY = r"^Memory on the node \(IP: (?P<ip>[\w.:]+), ID: \w+\) where the \w+ \([^()\n]*?(?:\bname=(?P<program>[\w.:]+), )?pid=(?P<pid>\d+)"
 """Ray's words on the worker that it ended for memory."""
+_PAGE_FAULT = r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread "
+"""Words of the kernel's driver of a GPU; behind the report of the fault, or in its line."""
 _ABOUT = tuple(
     re.compile(pattern)
     for pattern in (
         r"ray::(?:[^()\s:]{1,80}:)?(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
         r"(?:Killed|reaped) process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
         r"INFO: task (?P<program>[^:\n]{1,64}):(?P<pid>\d+) blocked for more than",
-        rf"{_NODE_MEMORY}",
+        _NODE_MEMORY,
         r"\bWorker IP address: (?P<ip>[\w.:]+) Worker port: \d+ Worker PID: (?P<pid>\d+)",  # Ray of a worker that died
         r"\bWorker PID: (?P<pid>\d+)\b",  # the same, shortened by who copied it
-        r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ",  # the kernel's driver of a GPU of a page fault
+        _PAGE_FAULT,
         r"\bpod=\"[\w-]+/(?P<node>[\w.-]+)\"",  # Kubernetes' own records
         r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",
         r"/job:(?P<program>\w+)/replica:\d+/task:(?P<rank>\d+)\b",
@@ -62,8 +64,7 @@ _INTRODUCES = re.compile(r"\b(?:the following|this) (?:error|exception|traceback
 _DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$|Successfully assigned [\w-]+/(?P<node2>[\w.-]+) to ", re.MULTILINE)
 _NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
 """Behind Ray's words that the node of a task died."""
-_FAULTED = re.compile(r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ")
-"""Behind a page fault that the kernel's driver of a GPU reports."""
+_FAULTED = re.compile(_PAGE_FAULT)
 _MPI_NAME = re.compile(r"^\s*Process name: \[\[\d+,\d+\],\s*(?P<rank>\d+)\]$")
 """Behind mpirun's words that a process ended with an exit code: job, step and rank."""
 _JAVA = re.compile(r"^#\s+\S.* at pc=0x[\da-f]+, pid=(?P<pid>\d+), tid=")

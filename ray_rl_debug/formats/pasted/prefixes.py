@@ -37,8 +37,8 @@ _WHOLE_FRAME = re.compile(
 )
 _IN_A_ROW = 3
 """Frames below each other with the same words before them, where these have no head: a label stands before one stack only."""
-_CLOCK = re.compile(r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _ANY_CLOCK = r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_CLOCK = re.compile(_ANY_CLOCK)
 _NO_PREFIX = re.compile(r"[\"'`]|\.py\b|\b(?:Thread|Process|File)\b")
 _RANK = re.compile(r"\brank[ _]?[=:]?[ _]?(\d{1,6})\b", re.IGNORECASE)
 _PID = re.compile(r"\bpid[ =:]{1,2}(\d{1,9})\b", re.IGNORECASE)
