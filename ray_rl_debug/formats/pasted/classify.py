@@ -19,6 +19,7 @@ from ray_rl_debug.formats.pasted import (
     kernel,
     labels,
     led,
+    markdown_rows,
     own_heads,
     perf,
     ps,
@@ -185,7 +186,7 @@ def _labelled(text: str) -> tuple[Event, ...]:
 
 def _table_row(text: str) -> tuple[Event, ...]:
     """One row of a Markdown table: the cells before a stack say whose it is. Further stacks are of other threads."""
-    cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
+    cells = markdown_rows.cells(text)
     stacks = [(position, frames) for position, cell in enumerate(cells) if (frames := _of_cell(cell)) is not None]
     if not stacks:
         # a function in one column and its place in the next
@@ -217,7 +218,7 @@ def is_same_row(text: str) -> Head | None:
     """A row of a table whose last word is that it is as the one above: the process it names."""
     if not text.lstrip().startswith("|"):
         return None
-    cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
+    cells = markdown_rows.cells(text)
     at = next((i for i, c in enumerate(cells) if c.lower() in _SAME_CELLS), None)
     if not at:
         return None
@@ -229,7 +230,7 @@ def unread_row(text: str) -> tuple[Head, Said] | None:
     """A row of a table in which a tool says that it could not read the process: the process, and what was said."""
     if not text.lstrip().startswith("|"):
         return None
-    cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
+    cells = markdown_rows.cells(text)
     for at, cell in enumerate(cells):
         told = said.unread(cell.replace("`", ""), expected=False)
         head = labels.read(f"{' '.join(c for c in cells[:at] if c)}:") if told is not None and at else None

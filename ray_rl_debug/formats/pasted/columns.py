@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.formats.pasted import joined, labels
+from ray_rl_debug.formats.pasted import joined, labels, markdown_rows
 from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 
@@ -24,7 +24,7 @@ class Columns:
         stripped = text.strip()
         if not stripped.startswith("|") or len(stripped) > _MAX_CHARS:
             return False
-        cells = [c.strip(" `*") for c in stripped.strip("|").split("|")]
+        cells = markdown_rows.cells(stripped)
         if not self._heads:
             self._heads = _heads(cells)
             return bool(self._heads)
