@@ -82,8 +82,10 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
 class Looks:
     """What the samples of one process show. Places are found once for all threads that stand at one stack in the same way."""
 
-    def __init__(self, stacks: Stacks, node: Node, process: Process) -> None:
+    def __init__(self, stacks: Stacks, node: Node, process: Process, *, are_equal: bool = False) -> None:
+        """`are_equal`: all samples are known to have found the same."""
         self.process = process
+        self._are_equal = are_equal
         self._stacks = stacks.of(node)
         self._lengths = node.stacks
         self._threads = {t.tid: t for t in process.threads}
@@ -120,9 +122,12 @@ class Looks:
 
     def places_of(self, thread: SeenThread) -> list[Place]:
         """Where one thread was met at each look; equal looks are one."""
+        if self._are_equal and self.process.samples:
+            met = self._meet(self.process.samples[-1], thread)
+            return [met.place] * len(self.process.samples) if met is not None else []
         found: list[Place] = []
         before: Sample | None = None
-        met: SeenThread | None = None
+        met = None
         for sample in self.process.samples:
             if before is None or (sample.threads is not before.threads and sample.threads != before.threads):
                 before, met = sample, self._meet(sample, thread)

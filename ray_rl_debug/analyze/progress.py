@@ -85,7 +85,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
     if any(p.was_left for p in distinct) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
-    running = _runs(process, thread)
+    running, is_one = _runs(process, thread), len(distinct) == 1
     if len(places) < 2:
         if running:
             return Motion.BUSY, _cpu_text(process, thread)
@@ -93,9 +93,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.UNKNOWN, "no stacks"
         return Motion.UNKNOWN, "one sample only"
     first = places[0]
-    functions = {tuple((f, file) for f, file, _ in p.path) for p in distinct} if len(distinct) > 1 else {()}
-    lines = {(p.path, p.op) for p in distinct} if len(distinct) > 1 else {()}
-    passed = len(distinct) > 1 and any(p.kind in _PASSED for p in distinct)
+    functions = {()} if is_one else {tuple((f, file) for f, file, _ in p.path) for p in distinct}
+    lines = {()} if is_one else {(p.path, p.op) for p in distinct}
+    passed = not is_one and any(p.kind in _PASSED for p in distinct)
     if len(functions) > 1:
         shared = _shared_outer(places)
         # a loop that calls helpers changes its innermost frames only; a step loop changes which phase it is in
@@ -115,14 +115,15 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "wakes up at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
-    if len({p.waiter is None for p in distinct}) > 1:
+    if not is_one and len({p.waiter is None for p in distinct}) > 1:
         return Motion.UNKNOWN, "whether it was in the same wait before was not read"
     if first.kind in _TOLD_BY_WAKING and _slices(process, thread) is None and any(t.run_slices is not None for t in process.threads):
         return Motion.UNKNOWN, "whether it slept at one place was not read"
-    if is_awake(process, thread) and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
+    awake = is_awake(process, thread)
+    if awake and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
         # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
         return Motion.BUSY, f"woke up {thread.run_slices if thread is not None else 0} times during the window at one lock"
-    if is_awake(process, thread) and first.kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
+    if awake and first.kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
         return (
             Motion.MOVING,
             f"woke up {thread.run_slices if thread is not None else 0} times during the window: what it waits for keeps arriving",

@@ -183,7 +183,7 @@ def build_view(snapshot: Snapshot) -> View:
             process = settle_polls(stacks, node, process) if moves else process
             identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid))
-            one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""), looks)
+            one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""), looks, moves=moves)
             seen[one.key] = one
             index[(node.name, process.pid)] = one.key
     engines = find_engines(seen)
@@ -246,9 +246,12 @@ def _see(
     core: CoreWorker | None,
     actor: RayActor | None,
     most_looks: int,
+    *,
+    moves: bool,
 ) -> Seen:
+    """`moves`: the samples found it in more than one way."""
     samples = process.samples
-    looks = Looks(stacks, node, process)
+    looks = Looks(stacks, node, process, are_equal=not moves)
     threads = looks.see(samples[-1]) if samples else ()
     telling = threads[0] if threads else None
     if telling is not None and telling.score < 0:
@@ -263,7 +266,7 @@ def _see(
         motion, reason = Motion.MOVING, "came to rest during the window"
     if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
         motion, reason = motion_behind(looks, telling, threads) or (motion, reason)
-    if motion is not Motion.MOVING and works_on(node, process):
+    if moves and motion is not Motion.MOVING and works_on(node, process):
         motion, reason = Motion.MOVING, "went on to the next item of its pool"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):
         motion, reason = Motion.MOVING, "took tasks and gave results during the window"
