@@ -36,7 +36,7 @@ from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
-from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, takes_results, waits_for_work
+from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, living_workers, takes_results, waits_for_work
 from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock, lost_reader
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
@@ -315,6 +315,8 @@ def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Se
     elif one.kind is Kind.FUTURE and (late := left_behind(one.process)) is not None:
         since_s = -(late.awaited.due_s or 0.0) if late.awaited is not None else 0.0
         said = f"; coroutine {late.name} at {line_of(late)} should have gone on {since_s:.0f} s ago, and no thread runs its loop"
+    elif one.kind is Kind.FUTURE and living_workers(one) == 0:
+        said = "; its pool of processes has no worker left, and makes no other"
     elif len(one.threads) == 1:
         said = "; no other thread of it was seen that could release it"
     else:
@@ -330,6 +332,7 @@ def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Se
         evidence=[stack_evidence(one, thread=one.telling), *threads, proc_evidence(one, scene.reason(one))],
         remedy=[
             *(["take no lock in a signal's handler; try without the profiler or watchdog that sends the signal"] if " handler " in said else []),
+            *(["give that pool no max_tasks_per_child: make a new pool now and then instead"] if "no worker left" in said else []),
             "take locks in the same order everywhere; never fork while threads hold locks (use the start method spawn)",
             "give joins, queue reads and acquires a time limit, and let the feeding thread report its death",
         ],
