@@ -242,6 +242,7 @@ quiet/batching_window-1 | process 27032: threads[0]             | when its wait 
 quiet/batching_window-1 | process 27032: threads[0].wakes_in_s  |
 kernels_of_sidecar-healthy | process 24651                         | a worker of the pool of torch's compiler
 kernels_of_sidecar-healthy | process 24651: ppid                   |
+tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | that a coroutine sleeps; where it stands tells it too
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
