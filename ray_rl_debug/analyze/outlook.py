@@ -340,6 +340,7 @@ TABLE: tuple[Row, ...] = (
     Row("its thread has ended", Outlook.WAKES, _came_to_end),
     Row("its children work", Outlook.WAKES, outlook_asked.works_below, needs=Needs.ASKED),
     Row("a program that may end", Outlook.WAKES, outlook_asked.young_program, needs=Needs.ASKED),
+    Row("a worker begins", Outlook.WAKES, outlook_asked.worker_begins, needs=Needs.ASKED),
     Row("no Python, and stands still", Outlook.STANDS, outlook_asked.foreign, needs=Needs.ASKED),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),

@@ -16,6 +16,7 @@ from ray_rl_debug.analyze.handlers import (
 )
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller, lost_thread
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, Facts
 from ray_rl_debug.analyze.outlook_naps import lives, writes
@@ -177,6 +178,14 @@ def foreign(f: Facts) -> str | None:
     if f.one.threads or f.one.process.python is not None or not threads or f.asked_for.isdisjoint(ENDS) or f.one.motion is Motion.BUSY:
         return None
     return f"it stands in {kernel_call(threads[0])}" if _rests(f.one) else None
+
+
+def worker_begins(f: Facts) -> str | None:
+    """A worker of Ray that starts shows no stack at first: that it runs now and then tells that it goes on."""
+    if Why.STARTS not in f.asked_for or f.one.threads or f.one.is_stopped:
+        return None
+    slices = sum(t.run_slices or 0 for t in f.one.process.threads)
+    return f"it starts, and ran {slices} times during the window" if slices > FEW_WAKES else None
 
 
 def foreign_sleeps(f: Facts) -> str | None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from scenes import EXECUTOR, MAIN, NODE_ID, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import Certainty, Finding
+from ray_rl_debug.model.report import Certainty, Finding, State
 from ray_rl_debug.model.snapshot import OwnedTask, RayNode, RayPlacementGroup, RayTask, Snapshot
 
 
@@ -179,14 +179,13 @@ def test_an_actor_with_room_to_be_made_anew_is_dead_as_before() -> None:
     assert [f.id for f in diagnose(restarting(free=True)).findings] == ["RRD205"]
 
 
-def starting(text: str | None, *, cores: float = 4.0) -> Snapshot:
-    """An actor that has room and no process yet, and a program that a raylet has started; `text`: a worker of Python there instead."""
+def starting(*, cores: float = 4.0, slices: int = 0) -> Snapshot:
+    """An actor that has room and no process yet, and a program that a raylet has started, which ran so often during the window."""
     stacks = Stacks()
     driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(0)])
-    program = process(stacks, 200, "/bin/bash start.sh default_worker.py", text or MAIN)
-    if text is None:
-        opens = replace(program.threads[0], comm="bash", call="openat", wchan="wait_for_partner", syscall=None, run_slices=0)
-        program = replace(program, samples=(), threads=(opens,), files=(), sockets=(), context_switches=0)
+    program = process(stacks, 200, "/bin/bash start.sh default_worker.py", MAIN)
+    opens = replace(program.threads[0], comm="bash", call="openat", wchan="wait_for_partner", syscall=None, run_slices=slices)
+    program = replace(program, samples=(), threads=(opens,), files=(), sockets=(), context_switches=slices)
     pending = actor(1, "Environment", None, state="PENDING_CREATION", resources={"CPU": 2.0})
     call = RayTask(task_id=task_id(0), name="Environment.play", state="PENDING_ACTOR_TASK_ARGS_FETCH", actor_id=pending.actor_id)
     taken = snapshot(stacks.node([driver, program]), ray_state(actors=[pending], tasks=[call]))
@@ -196,10 +195,16 @@ def starting(text: str | None, *, cores: float = 4.0) -> Snapshot:
 
 
 def test_a_program_that_should_become_a_worker_and_stands_keeps_the_actor() -> None:
-    told = finding(starting(None))
+    told = finding(starting())
     assert [w.pid for w in told.who] == [200]
     assert "was started for a worker of Ray and is in the system call open; Environment cannot begin" in told.summary
 
 
 def test_an_actor_without_room_waits_for_no_worker() -> None:
-    assert [w.label for w in finding(starting(None, cores=1.0)).who] == ["Environment"]
+    assert [w.label for w in finding(starting(cores=1.0)).who] == ["Environment"]
+
+
+def test_a_program_that_should_become_a_worker_and_runs_goes_on() -> None:
+    report = diagnose(starting(slices=40))
+    assert report.verdict.state is State.SLOW
+    assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
