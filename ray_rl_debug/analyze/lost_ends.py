@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.snapshot import Process
 
 _STANDARD_ERROR = 2
 
@@ -17,15 +18,42 @@ def lacks_child(view: View, one: Seen, *, ended: int = 0) -> bool:
     """May a child of a process be missing? It holds an end of a pipe that it reads and an end of another that it writes, and nobody the other ends.
 
     So does each process that multiprocessing starts hold two pipes together with its parent: for what it is to do, and for its end; also those
-    that have `ended`, and of which is known that they were there.
+    that have `ended`, and of which is known that they were there. Where all its children were seen, the lost ends were of those that have ended.
     """
+    if _sees_all_below(view, one):
+        return False
     lost = view.once(_with_lost_ends).get(one.process_key, Counter())
     return min(lost[True], lost[False]) > ended
 
 
-def has_lost_end(view: View, one: Seen) -> bool:
-    """Does it hold an end of any pipe of which nobody holds the other end? Then somebody had that, who has ended or was not seen."""
-    return bool(view.once(_with_lost_ends).get(one.process_key))
+def _sees_all_below(view: View, one: Seen) -> bool:
+    """Were all collected that a process and its descendants have started and that live? A fork server or a shell may stand between."""
+    children = view.once(_children)
+    todo = [(one.node.name, one.process)]
+    for node, process in todo:
+        below = children.get((node, process.pid), ())
+        if process.state not in ("Z", "X") and process.child_count != len(below):
+            return False
+        todo += [(node, child) for child in below]
+    return True
+
+
+def _children(view: View) -> dict[tuple[str, int], list[Process]]:
+    """The collected children of each process."""
+    found: dict[tuple[str, int], list[Process]] = defaultdict(list)
+    for node in view.snapshot.nodes:
+        for process in node.processes:
+            if process.ppid is not None and process.ppid != process.pid:
+                found[node.name, process.ppid].append(process)
+    return found
+
+
+def may_lack_holder(view: View, one: Seen) -> bool:
+    """Does it hold an end of any pipe of which nobody holds the other end, so that whoever had that may not have been seen?
+
+    Where all its descendants were seen, that was one who has ended.
+    """
+    return bool(view.once(_with_lost_ends).get(one.process_key)) and not _sees_all_below(view, one)
 
 
 def _with_lost_ends(view: View) -> dict[str, Counter[bool]]:

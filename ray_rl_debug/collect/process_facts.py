@@ -20,6 +20,7 @@ from ray_rl_debug.collect.procfs import (
     PROC,
     Stat,
     ThreadClock,
+    count_children,
     finish_threads,
     read_arguments,
     read_environment,
@@ -129,6 +130,7 @@ class Reader:
             facts,
             env_now=allowed_environment(now) if now is not None else None,
             sockets=call("sockets", lambda: self._sockets.read(pid), None, pid=pid),
+            child_count=call("children", lambda: count_children(pid, proc), None, pid=pid) if deep else None,
             files=call("open files", lambda: within(SLOW_S, lambda: self._files.read(pid)), None, pid=pid) if deep else None,
             descriptors=call("descriptors", lambda: within(SLOW_S, lambda: read_descriptors(pid, one.full, self._sockets, proc)), None, pid=pid),
         )

@@ -81,6 +81,21 @@ def _read_patiently(path: Path, limit: int) -> bytes:
         raise
 
 
+def count_children(pid: int, proc: Path = PROC) -> int | None:
+    """How many children the threads of a process have, the dead ones among them; None where the kernel does not tell."""
+    found = 0
+    try:
+        tasks = [p for p in (proc / str(pid) / "task").iterdir() if p.name.isdigit()]
+    except OSError:
+        return None
+    for task in tasks:
+        text = read_text(task / "children")
+        if text is None and task.exists():
+            return None
+        found += len((text or "").split())
+    return found
+
+
 def list_pids(proc: Path = PROC) -> list[int]:
     """All processes, by number."""
     try:

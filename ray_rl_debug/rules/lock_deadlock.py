@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks, went_on
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
-from ray_rl_debug.analyze.lost_ends import has_lost_end
+from ray_rl_debug.analyze.lost_ends import may_lack_holder
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.pauses import has_loop
@@ -264,7 +264,7 @@ def _lost_one(scene: Scene, one: Seen) -> bool:
         return True
     started_s = [c.process.start_time_s for c in children if c.process.start_time_s is not None]
     replaced = bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
-    lacks_reader = lost_reader(scene.view, one) and not has_lost_end(scene.view, one)
+    lacks_reader = lost_reader(scene.view, one) and not may_lack_holder(scene.view, one)
     return replaced or any(c.has_ended for c in children) or lacks_taker(one) or ends_in_vain(one) or lacks_reader
 
 

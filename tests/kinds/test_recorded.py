@@ -46,7 +46,6 @@ MISSED = {
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
     "versions_long_polled-hang": "unknown, named as possible: an engine's questions are answered with nothing, each within a second",
-    "graders_exchanged-hang": "unknown, main is named as possible: pipes of killed workers are left, which look as those of one that was not seen",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

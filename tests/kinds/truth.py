@@ -402,7 +402,6 @@ stages_of_schedule | recv against collective | rank1 | p2p-mismatch collective-m
 version_of_killed | a dead child beside living ones | trainer main | producer-died rank-died lock-deadlock blocked-io |
 core_of_restarted | mixed | evaluator engine label:Engine | ray-pending ray-queued-call | main
 reaped_by_other | polls for what nobody makes | main | producer-died lock-deadlock blocked-io |
-pairs_made_locally | identity of groups | rank0 rank1 rank2 | init-deadlock collective-mismatch |
 critic_of_some | mixed | rank2 | collective-mismatch straggler |
 saved_behind | coroutine, executor, child | rank1 | blocked-io straggler |
 idle_grader_killed | semaphores across processes | main | producer-died lock-deadlock |

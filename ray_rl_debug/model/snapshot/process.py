@@ -287,6 +287,8 @@ class Process(Fact, frozen=True, kw_only=True):
     tracer_pid: int | None = None
     nice: int | None = None
     thread_count: int | None = None
+    child_count: int | None = None
+    """How many children it has, those that have ended and were not waited for among them, at the end of the window. None: not counted."""
     rss_bytes: int | None = None
     cpu_s: float | None = None
     """CPU time of the whole process during `window_s`."""
