@@ -405,7 +405,6 @@ reaped_by_other | polls for what nobody makes | main | producer-died lock-deadlo
 critic_of_some | mixed | rank2 | collective-mismatch straggler |
 saved_behind | coroutine, executor, child | rank1 | blocked-io straggler |
 idle_grader_killed | semaphores across processes | main | producer-died lock-deadlock |
-norm_of_first | two groups crossed | rank0 | collective-mismatch straggler |
 fetched_in_import | mixed | viewer label:tabulate | ray-pending | registry main
 """
 
