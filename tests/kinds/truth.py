@@ -406,6 +406,9 @@ critic_of_some | mixed | rank2 | collective-mismatch straggler |
 saved_behind | coroutine, executor, child | rank1 | blocked-io straggler |
 idle_grader_killed | semaphores across processes | main | producer-died lock-deadlock |
 fetched_in_import | mixed | viewer label:tabulate | ray-pending | registry main
+slots_in_files | other end of a pipe | tool | blocked-io lock-deadlock | main worker1
+weights_of_last | mixed | engine2 | weight-sync-mismatch collective-mismatch straggler |
+batches_of_stream | queue with a dead producer | trainer | producer-died lock-deadlock |
 """
 
 
