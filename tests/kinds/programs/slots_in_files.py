@@ -1,7 +1,7 @@
 """Four workers share two licences by lock files: who finds neither free waits in `flock` of one of them, chosen by its number.
 
-Once a worker starts its tool in a session of its own, the tool keeps the lock's descriptor and outlives the worker's round, waiting for orders. In the
-twin a round is long.
+Once a worker starts its tool in a session of its own, the tool keeps the lock's descriptor and outlives the worker's round, as it waits for orders.
+In the twin a round is long.
 """
 
 from __future__ import annotations
