@@ -54,6 +54,8 @@ def looks_at(tree: ast.Module, line: int) -> tuple[str, ...] | None:
 def brings(tree: ast.Module, line: int) -> bool | None:
     """Does the function around a wait also bring what the wait is for: put into the queue, set the event, fill what the condition looks at?
 
+    Not where the wait lies in a loop that nothing ends: such a one takes work, and only puts some back.
+
     None: the line holds no such wait, or not what it is for.
     """
     function = next((n for n in reversed([*_around(tree, line)]) if isinstance(n, _Function)), None)
@@ -62,8 +64,12 @@ def brings(tree: ast.Module, line: int) -> bool | None:
         return None
     loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While) and not isinstance(n.test, ast.Constant)), None)
     asked: list[ast.AST] = [argument.body for c in waits for argument in c.args if isinstance(argument, ast.Lambda)]
+    asked = asked or [c.func.value for c in waits if isinstance(c.func, ast.Attribute) and c.func.attr == "get"]  # a loop around it is no condition
     asked = asked or ([loop.test] if loop is not None else [c.func.value for c in waits if isinstance(c.func, ast.Attribute)])
     wanted = _variables(asked)
+    around = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While | ast.For | ast.AsyncFor)), None)
+    if isinstance(around, ast.While) and isinstance(around.test, ast.Constant) and not any(_ways_out(around)):
+        return False
     for node in ast.walk(function):
         given = [node.func.value] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVES else []
         given += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []

@@ -216,6 +216,12 @@ class AwaitFrame(Fact, frozen=True, kw_only=True):
     """As of a `Frame`; of the first coroutine of one that sleeps."""
     takes: bool | None = None
     """Of the same: whether the pause lies in a loop over what it is sent, as its source tells. None: not read."""
+    looks: tuple[str, ...] | None = None
+    """As of a `Frame`; of the innermost coroutine of own code."""
+    brings: bool | None = None
+    """As of a `Frame`, of the same."""
+    goes_round: bool | None = None
+    """As of a `Frame`, of the same."""
 
 
 class Awaited(Fact, frozen=True, kw_only=True):
