@@ -62,6 +62,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("subprocess.py", frozenset({"wait", "_wait", "_try_wait", "communicate", "_communicate", "run", "call", "check_output"}), Kind.CHILD),
     ("multiprocessing/popen_fork.py", frozenset({"wait", "poll"}), Kind.CHILD),
     ("multiprocessing/process.py", frozenset({"join"}), Kind.CHILD),
+    ("multiprocessing/util.py", frozenset({"_close_stdin"}), Kind.LOCK),
     ("multiprocessing/pool.py", frozenset({"get", "wait", "next", "join"}), Kind.MP_QUEUE),
     ("datasets/utils/py_utils.py", frozenset({"iflatmap_unordered"}), Kind.MP_QUEUE),
     ("multiprocessing/queues.py", frozenset({"get", "put"}), Kind.MP_QUEUE),

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.await_chains import serves_by_name
 from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks, went_on
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.lost_ends import may_lack_holder
@@ -88,7 +89,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         if thread is None or one.is_stopped or one.is_at_work:
             continue
         joins = thread.place.kind in _ENDED_BY_THREAD and one.followed is not None
-        if not thread.place.path and not joins and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
+        at_lock = thread.place.kind is Kind.LOCK and (scene.view.by_hand or _is_forked_alone(one, thread))
+        if not thread.place.path and not joins and not at_lock:
             continue  # a thread of a library, and no end of a program that joins its threads; native frames alone may tell a lock
         if scene.view.by_hand and _lacks_main(one, thread) and not _are_at_locks(one):
             continue  # the thread that may release it was not shown
@@ -275,6 +277,11 @@ def _runs_thread_pool(one: Seen) -> bool:
 
 def _is_forked(one: Seen, thread: SeenThread) -> bool:
     return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
+
+
+def _is_forked_alone(one: Seen, thread: SeenThread) -> bool:
+    """Is it the one thread of a process that was forked, so that whoever had the lock was left behind?"""
+    return _is_forked(one, thread) and len(one.process.threads) == 1 and kernel_call(thread.kernel) == "futex"
 
 
 def _shares_file(other: SeenThread, waiting: SeenThread) -> bool:

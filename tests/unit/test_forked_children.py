@@ -74,3 +74,19 @@ def test_what_a_parent_did_is_no_place_of_its_child() -> None:
     one = build_view(engine(calls=False, child=child)).seen[f"node1/{CHILD}"]
     assert one.place is not None
     assert one.place.path == ()
+
+
+JOINS = "Popen.poll@multiprocessing/popen_fork.py:27 BaseProcess.join@multiprocessing/process.py:149 serve@app/tools.py:37"
+CLOSES = f"_close_stdin@multiprocessing/util.py:415 {FORK}"
+FUTEX, WAIT = 202, 61
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_forked_child_alone_at_the_lock_of_its_copied_input_waits_for_nobody_who_lives(threads: int) -> None:
+    stacks = Stacks()
+    server = process(stacks, LLM, "tools", JOINS, kind="named", wchan="do_wait", syscall=WAIT, arg0=CHILD)
+    beside = [("reader", INPUT)] * (threads - 1)
+    child = process(stacks, CHILD, "tools", CLOSES, kind="child", ppid=LLM, wchan="futex_do_wait", syscall=FUTEX, extra_threads=beside)
+    report = diagnose(snapshot(stacks.node([server, child])))
+    locks = [f for f in report.findings if f.cause is Cause.LOCK_DEADLOCK and "a lock inherited over a fork has no owner" in f.summary]
+    assert [{w.pid for w in f.who} for f in locks] == ([{LLM, CHILD}] if threads == 1 else [])
