@@ -346,7 +346,9 @@ def ticks(process: Process) -> bool:
 
 
 def is_on_its_way(task: AsyncTask) -> bool:
-    """Was it elsewhere at the second read, or met at work by the only one?"""
+    """Was it elsewhere at the second read, or met at work by the only one? Who only looks again at variables has got nowhere."""
+    if looks_at_variables(task):
+        return False
     return task.stable is False or (task.stable is None and task.awaited is not None and task.awaited.kind in ("running", "ready"))
 
 
@@ -371,6 +373,19 @@ def _is_late(task: AsyncTask) -> bool:
 def left_behind(process: Process) -> AsyncTask | None:
     """A coroutine whose sleep was over long ago, in a loop that no thread runs any more."""
     return next((t for t in process.async_tasks or () if _is_late(t) and t.tid is None and not is_apart(t)), None)
+
+
+def looks_at_variables(task: AsyncTask) -> bool:
+    """Does it sleep, and look again whether variables of its process have changed, as its source tells? Then its own waking is no progress."""
+    own = own_frame(task)
+    return task.awaited is not None and task.awaited.kind == "sleep" and own is not None and own.looks == ()
+
+
+def waits_for_requests(task: AsyncTask) -> bool:
+    """Does it wait for what another call of its function brings, or look at variables that only others of its process change?"""
+    own = own_frame(task)
+    brings = own is not None and own.brings is True and task.awaited is not None and task.awaited.kind in ("queue", "event", "condition")
+    return (brings and task.stable is not False) or looks_at_variables(task)
 
 
 def is_apart(task: AsyncTask) -> bool:

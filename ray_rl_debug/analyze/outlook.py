@@ -329,6 +329,7 @@ TABLE: tuple[Row, ...] = (
     Row("its child has just begun", Outlook.WAKES, outlook_asked.child_began, needs=Needs.ASKED),
     Row("a child that does not end", Outlook.STANDS, outlook_asked.old_child, needs=Needs.ASKED),
     Row("does not accept", Outlook.STANDS, outlook_asked.leaves_clients, needs=Needs.ASKED),
+    Row("a client may bring what its requests wait for", Outlook.WAKES, outlook_asked.client_pauses, needs=Needs.ASKED),
     Row("coroutines on the way to an answer", Outlook.WAKES, outlook_asked.serves_in_coroutine, needs=Needs.ASKED),
     Row("a thread on the way to an answer", Outlook.WAKES, outlook_asked.handler_pauses, needs=Needs.ASKED),
     Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),

@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller, lost_thread
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, Facts
-from ray_rl_debug.analyze.outlook_naps import lives, writes
+from ray_rl_debug.analyze.outlook_naps import awake, lives, writes
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     is_plain_sleep,
@@ -34,9 +34,10 @@ from ray_rl_debug.analyze.pauses import (
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_brokers import clients_of, keeps_requests_back
 from ray_rl_debug.analyze.waits_children import is_unseen_child
 from ray_rl_debug.analyze.waits_system import waiting_thread
-from ray_rl_debug.model.snapshot import Thread
+from ray_rl_debug.model.snapshot import AsyncTask, Thread
 
 _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})
 _ITS_END = frozenset({Why.CHILD, Why.AWAITED_CHILD})
@@ -122,10 +123,32 @@ def child_began(f: Facts) -> str | None:
 
 
 def serves_in_coroutine(f: Facts) -> str | None:
-    """Begun by a server or by Ray, or with a piece in its hands, it is on the way to an answer; a loop of the program's own rhythm is none."""
-    if not f.asked_for <= EXACT and any(not is_own(t.chain[0]) or t.chain[0].takes for t in napping(f.one)):
+    """Begun by a server or by Ray, with a piece in its hands, or in no loop that nothing ends, it is on the way to an answer.
+
+    A loop of the program's own rhythm is not.
+    """
+    if not f.asked_for <= EXACT and any(_is_on_the_way(t) for t in napping(f.one)):
         return "its coroutines that answer sleep and will go on by themselves"
     return None
+
+
+def _is_on_the_way(task: AsyncTask) -> bool:
+    return not is_own(task.chain[0]) or task.chain[0].takes is True or task.chain[0].goes_round is False
+
+
+def client_pauses(f: Facts) -> str | None:
+    """Its coroutines keep requests back until another request comes.
+
+    A client of it may send one by itself, in another coroutine or thread; so may anybody who goes on, over a connection of its own.
+    """
+    if f.asked_for.isdisjoint(_ANSWERS) or f.one.kind is not Kind.LOOP_IDLE or not keeps_requests_back(f.one):
+        return None
+    for key in sorted(clients_of(f.view, f.one)):
+        client = f.view.seen[key]
+        if napping(client) or client.process.async_tasks is None or any(t.place.kind is Kind.SLEEP and t.place.path for t in client.threads):
+            return f"{client.identity.label} pauses, and may send what its requests wait for"
+    other = next((o for o in f.view.once(awake) if o.process is not f.one.process), None)
+    return f"{other.identity.label} goes on, and may send what its requests wait for" if other is not None else None
 
 
 def handler_pauses(f: Facts) -> str | None:

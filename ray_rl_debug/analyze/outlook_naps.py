@@ -94,7 +94,7 @@ def _may_be_brought(f: Facts) -> bool:
 
 def _others_are_awake(f: Facts) -> bool:
     waiters = {e.source for e in f.asked}
-    return any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
+    return any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(awake))
 
 
 def _may_be_changed(f: Facts) -> bool:
@@ -107,7 +107,7 @@ def _may_be_changed(f: Facts) -> bool:
     return f.one.process.kind == "ray-worker" and is_one_of_many and not has_loop(f.one) and _others_are_awake(f)
 
 
-def _awake(view: View) -> list[Seen]:
+def awake(view: View) -> list[Seen]:
     """Whoever runs, gets somewhere or sleeps for a time, or may do so, as its stack was not read."""
     return [one for one in view if not one.is_idle and not one.is_stopped and (one.is_at_work or is_asleep(view, one) or _is_dark(one))]
 

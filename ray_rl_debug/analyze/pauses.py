@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.coroutines import (
     is_on_its_way,
     is_queued,
     is_write,
+    looks_at_variables,
     rank,
     serves,
     sleeps_on,
@@ -222,7 +223,7 @@ def naps(one: Seen) -> bool:
 def napping(one: Seen) -> list[AsyncTask]:
     """Those coroutines. Where it was not read how long one sleeps, the clock tells until when; where neither was read, it may be for moments."""
     tasks = [t for t in one.process.async_tasks or () if t.chain and not serves(t) and not is_apart(t)]
-    asleep = [(t, t.awaited) for t in tasks if sleeps_on(t)]
+    asleep = [(t, t.awaited) for t in tasks if sleeps_on(t) and not looks_at_variables(t)]
     lengths = [(t, a.delay_s if a.delay_s is not None else a.due_s) for t, a in asleep if a is not None]
     return [t for t, length_s in lengths if length_s is None or length_s < LONG_NAP_S]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.connections import clients, is_served, socket_owners
+from ray_rl_debug.analyze.coroutines import is_apart, is_write, serves, waits_for_requests
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
@@ -45,6 +46,35 @@ def broker_edges(view: View) -> Iterator[Edge]:
             for key, _ in clients(view, one, socket, socket_owners(view)):
                 evidence = f"thread {held[0].called} waits inside of it, and {thread.called} reads what this client sends"
                 yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def loop_broker_edges(view: View) -> Iterator[Edge]:
+    """The same of a server of coroutines: each keeps a request back until another one brings something, or reads at a client."""
+    for one in view:
+        if one.kind is Kind.LOOP_IDLE and keeps_requests_back(one):
+            for key in sorted(clients_of(view, one)):
+                evidence = "each of its coroutines keeps a request back until another one brings something, or reads what a client sends"
+                yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY, among=_CLIENTS)
+
+
+_CLIENTS = "its clients"
+
+
+def keeps_requests_back(one: Seen) -> bool:
+    """Is it a server, some of whose coroutines wait for what further requests bring, as their source tells, and do all others read at clients?"""
+    tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t) or (not serves(t) and not is_apart(t))]
+    if not tasks or not any(s.state == "LISTEN" for s in one.process.sockets or ()) or one.is_stopped:
+        return False
+    if any(t.place.path and t.place.kind not in IDLE_KINDS and t.place.kind is not Kind.LOOP_IDLE for t in one.threads):
+        return False
+    held = [t for t in tasks if waits_for_requests(t)]
+    return bool(held) and all(t in held or (t.awaited is not None and t.awaited.kind == "socket" and not is_write(t.awaited)) for t in tasks)
+
+
+def clients_of(view: View, one: Seen) -> set[str]:
+    """Processes that were seen at the other ends of the connections that it serves."""
+    served = [s for s in one.process.sockets or () if s.state != "LISTEN" and is_served(one, s)]
+    return {key for s in served for key, _ in clients(view, one, s, socket_owners(view))}
 
 
 def _reads_unread(one: Seen, thread: SeenThread) -> bool:

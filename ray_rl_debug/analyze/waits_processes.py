@@ -21,7 +21,7 @@ from ray_rl_debug.model.snapshot import Frame, Node, OpenFile, SharedSemaphore, 
 
 MEETING = "barrier"
 """How a wait is called that ends when all parties have come."""
-_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER})
+_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER, Why.MESSAGE})
 """Waits for a process that may be a worker between two tasks."""
 
 

@@ -244,6 +244,7 @@ kernels_of_sidecar-healthy | process 24651                         | a worker of
 kernels_of_sidecar-healthy | process 24651: ppid                   |
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | that a coroutine sleeps; where it stands tells it too
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
+tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
