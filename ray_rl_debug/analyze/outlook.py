@@ -17,13 +17,7 @@ from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
-from ray_rl_debug.analyze.handlers import (
-    fellow_that_goes_on,
-    library_goes_on,
-    pausing_giver,
-    pausing_helper,
-    working_helper,
-)
+from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, pausing_giver, pausing_helper, working_helper
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
@@ -31,6 +25,7 @@ from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
 from ray_rl_debug.analyze.outlook_naps import asks_nobody_seen, lives
+from ray_rl_debug.analyze.own_file_locks import tries_own_lock
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
@@ -315,6 +310,7 @@ TABLE: tuple[Row, ...] = (
     Row("moves", Outlook.MOVES, _moves),
     Row("the call that would end it stands behind it", Outlook.STANDS, _ended_behind),
     Row("looks at its own variables", Outlook.STANDS, _looks_at_variables),
+    Row("tries a lock that it has itself", Outlook.STANDS, tries_own_lock),
     Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
     Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),

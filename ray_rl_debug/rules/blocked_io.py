@@ -29,6 +29,7 @@ from ray_rl_debug.analyze.kernel_calls import NO_NEWS, descriptor, kernel_call, 
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.own_file_locks import own_lock_tried
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps, starved_loops
 from ray_rl_debug.analyze.places import OF_KERNEL, RETRIED
 from ray_rl_debug.analyze.progress import Motion
@@ -88,7 +89,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why is not Why.AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
-        if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink)):
+        if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink) or own_lock_tried(sink) is not None):
             handed = []  # another rule's
         if sink is not None and sink.is_idle and waits_inside(sink.ends):
             continue  # its own coroutines say what it waits for: another rule's

@@ -29,6 +29,7 @@ from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.lost_ends import may_lack_holder
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
+from ray_rl_debug.analyze.own_file_locks import own_lock_tried
 from ray_rl_debug.analyze.pauses import has_loop
 from ray_rl_debug.analyze.pools import ends_in_vain, feeder_at_work, held_feeder, lacks_taker
 from ray_rl_debug.analyze.progress import is_awake
@@ -84,6 +85,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _kept(scene)
     yield from _served_under_lock(scene)
     yield from _at_variables(scene)
+    yield from _at_own_file(scene)
     for root, one in (*scene.process_roots(), *_at_own_locks(scene), *_closed_drivers(scene)):
         thread = one.telling
         if thread is None or one.is_stopped or one.is_at_work:
@@ -141,6 +143,22 @@ def detect(scene: Scene) -> Iterator[Found]:
             finding=_finding(scene, one, others or (pauses if is_open else []), parents, certainty, lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
+
+
+def _at_own_file(scene: Scene) -> Iterator[Found]:
+    """Processes that try again and again for a lock on a file that they have themselves, over another descriptor."""
+    for root, one in scene.process_roots():
+        path = own_lock_tried(one)
+        if path is None:
+            continue
+        summary = f"{one.where()} tries again and again to lock {path}, which it has locked itself over another descriptor"
+        evidence = [
+            stack_evidence(one),
+            proc_evidence(one, f"pid {one.process.pid} holds the lock on {path}, and tries for it once more"),
+        ]
+        remedy = ["give the first lock or transaction back before its process waits for the second, or use one object or connection for both"]
+        finding = make_finding(ID, NAME, CAUSE, Certainty.LIKELY, summary, who=[one.who()], evidence=evidence, remedy=remedy, phase=one.phase)
+        yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
 def _at_variables(scene: Scene) -> Iterator[Found]:
