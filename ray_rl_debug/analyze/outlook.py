@@ -355,6 +355,7 @@ TABLE: tuple[Row, ...] = (
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("its coroutines give up in time", Outlook.WAKES, _gives_up),
     Row("a timer that was not read may end its wait", Outlook.UNSEEN, _timer_untold),
+    Row("asks its pool again", Outlook.STANDS, outlook_asked.asks_pool_again, needs=Needs.WAITS),
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("its workers end in vain", Outlook.STANDS, _workers_in_vain),
     Row("its workers are replaced", Outlook.WAKES, _workers_replaced),

@@ -6,6 +6,7 @@ Each takes the facts of one activity and tells why its row applies, in words for
 from __future__ import annotations
 
 from ray_rl_debug.analyze.await_chains import is_own, serves_by_name
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank
 from ray_rl_debug.analyze.descriptors_left import is_full_for_good, kept_out
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import (
@@ -34,6 +35,7 @@ from ray_rl_debug.analyze.pauses import (
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_async import POOL_WORKERS
 from ray_rl_debug.analyze.waits_brokers import clients_of, keeps_requests_back
 from ray_rl_debug.analyze.waits_children import is_unseen_child
 from ray_rl_debug.analyze.waits_system import waiting_thread
@@ -149,6 +151,12 @@ def client_pauses(f: Facts) -> str | None:
             return f"{client.identity.label} pauses, and may send what its requests wait for"
     other = next((o for o in f.view.once(awake) if o.process is not f.one.process), None)
     return f"{other.identity.label} goes on, and may send what its requests wait for" if other is not None else None
+
+
+def asks_pool_again(f: Facts) -> str | None:
+    """Its own giving up in between is no progress: only a worker of the pool brings one."""
+    asks = any(e.among == POOL_WORKERS for e in f.waits) and all(e.awaited.kind == "executor" for e in f.one.ends if rank(e) < SERVES_RANK)
+    return "it asks its pool of processes again and again, and waits for those workers of it that have work" if asks else None
 
 
 def handler_pauses(f: Facts) -> str | None:

@@ -76,19 +76,20 @@ def awaited_pool_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await a result of a pool of processes to the workers of the pool that have work.
 
     Which of them has the piece that is awaited is not known: any may bring it. A thread that works in the process may have it as well.
+    Who gave up in time meanwhile and asks once more waits for them as well.
     """
     for one in view.seen.values():
-        ends = [e for e in one.ends if e.is_still and e.awaited.kind == "executor" and rank(e) < SERVES_RANK]
+        ends = [e for e in one.ends if e.awaited.kind == "executor" and rank(e) < SERVES_RANK]
         if not ends or not has_process_pool(one) or any(_has_item(t) for t in one.threads):
             continue
         for child in view.children(one):
             if child.has_ended or not _is_worker(child) or (waits_for_work(child) and child.motion is not Motion.MOVING):
                 continue
             evidence = f"{len(ends[0].tasks)} at {ends[0].at} for a result of its pool; pid {child.process.pid} has work: {child.at()}"
-            yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY, among=_POOL_WORKERS)
+            yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY, among=POOL_WORKERS)
 
 
-_POOL_WORKERS = "workers of its pool"
+POOL_WORKERS = "workers of its pool"
 
 
 def _has_item(thread: SeenThread) -> bool:

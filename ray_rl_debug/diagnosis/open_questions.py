@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ray_rl_debug.analyze.coroutines import line_of, own_frame, serves
 from ray_rl_debug.analyze.deaths import how_ended
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -16,6 +17,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_calls import works_inside
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_poll import ASKS
+from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.scene import Scene
 
 LONGER_SAMPLES, LONGER_INTERVAL_S = 5, 5.0
@@ -63,6 +65,30 @@ def unread_requests(scene: Scene) -> Open | None:
         return None
     reason = f"whether a request of {one.where()} is in flight is not known: it holds connections, and its coroutines were not read"
     return Open(reason, "look again; what is listed as not seen says why they were not read", LONGER)
+
+
+def awaits_loop(scene: Scene) -> Open | None:
+    """Somebody whose coroutine awaits the end of others, all of which pause in a loop that nothing ends. Not a service, which does so by design."""
+    for one in scene.view:
+        tasks = {t.address: t for t in one.process.async_tasks or ()}
+        if one.is_stopped or any(s.state == "LISTEN" for s in one.process.sockets or ()):
+            continue
+        for task in tasks.values():
+            own, awaited = own_frame(task), task.awaited
+            if own is None or awaited is None or awaited.kind not in ("task", "gather") or not awaited.tasks or serves(task):
+                continue
+            inner = [tasks.get(address) for address in awaited.tasks]
+            if all(t is not None and _goes_round(t) for t in inner):
+                said = ", ".join(line_of(t) for t in inner[:3] if t is not None)
+                left = f"of these only {said} is left, in a loop that nothing ends"
+                reason = f"{one.where()} awaits the end of coroutines at {line_of(task)}, and {left}"
+                return Open(reason, "see whether it should have been cancelled: if the program waits for that end, it never comes", LONGER)
+    return None
+
+
+def _goes_round(task: AsyncTask) -> bool:
+    own = own_frame(task)
+    return own is not None and own.goes_round is True and task.awaited is not None and task.awaited.kind == "sleep"
 
 
 def asks_within(one: Seen) -> bool:

@@ -23,6 +23,7 @@ from ray_rl_debug.diagnosis.open_questions import (
     Open,
     asks_within,
     at_unseen_gpu,
+    awaits_loop,
     brought_so_far,
     ended,
     most_suspicious,
@@ -215,7 +216,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         unread = unread_requests(scene)
         if unread is not None:
             return _open(unread)
-        over = ended(scene)
+        over = ended(scene) or awaits_loop(scene)
         if over is not None:
             return _open(over)
         summary = _all_idle(scene)

@@ -121,3 +121,19 @@ def test_who_awaits_a_pool_waits_for_its_workers_that_have_work(has_threads: boo
     works = process(stacks, SERVER, "python", f"{_JOINS} {_AT_WORK}", kind="child", ppid=MAIN, wchan="futex_do_wait", syscall=202)
     waits = find_waits(build_view(snapshot(stacks.node([main, idle, works]))))
     assert {e.target for e in waits.graph.out(f"node1/{MAIN}")} == (set() if has_threads else {f"node1/{SERVER}"})
+
+
+@pytest.mark.parametrize(
+    ("child", "outlook", "hope"),
+    [(_JOINS, Outlook.STANDS, Outlook.STANDS), ("sleep@app/agent.py:7", Outlook.STANDS, Outlook.WAKES)],
+    ids=["a worker that stands", "a worker that pauses"],
+)
+def test_who_gave_up_and_asks_its_pool_again_has_no_more_hope_than_the_workers(child: str, outlook: Outlook, hope: Outlook) -> None:
+    stacks = Stacks()
+    again = replace(task(1, "reward", 25, Awaited(kind="executor", detail="thread future pending", address=5)), stable=False)
+    beside = [("Thread-1", _MANAGER)]
+    main = process(stacks, MAIN, "agent", LOOP, kind="named", syscall=EPOLL, async_tasks=(again,), extra_threads=beside)
+    call = {"wchan": "futex_do_wait", "syscall": 202} if child == _JOINS else {"wchan": "hrtimer_nanosleep", "syscall": 230}
+    works = process(stacks, SERVER, "python", f"{child} {_AT_WORK}", kind="child", ppid=MAIN, **call)  # type: ignore[arg-type]
+    graph = find_waits(build_view(snapshot(stacks.node([main, works])))).graph
+    assert (graph.solution.activities[f"node1/{MAIN}"].outlook, graph.hope(f"node1/{MAIN}")) == (outlook, hope)
