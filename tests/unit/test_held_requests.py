@@ -13,6 +13,8 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import Waits, find_waits
 from ray_rl_debug.collect.async_tasks.apart import mark_apart
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process, Socket
 
 CLIENT, BROKER = 100, 200
@@ -80,3 +82,13 @@ def test_the_innermost_line_of_own_code_is_read(tmp_path: Path) -> None:
     one = replace(process(Stacks(), os.getpid(), "broker", "main@app/broker.py:1"), async_tasks=(sleeper,))
     (told,) = mark_apart([one])[0].async_tasks or ()
     assert (told.chain[0], told.chain[1].goes_round, told.chain[1].takes) == (chain[0], False, None)
+
+
+@pytest.mark.parametrize(("goes_round", "state"), [(True, State.UNKNOWN), (False, State.HEALTHY), (None, State.HEALTHY)])
+def test_who_awaits_the_end_of_a_coroutine_that_goes_round_for_ever_is_not_called_healthy(goes_round: bool | None, state: State) -> None:
+    beats = task(2, replace(NAP, delay_s=1.0, due_s=0.5), goes_round=goes_round)
+    awaits = task(1, Awaited(kind="gather", detail="TaskGroup of 1", address=8, tasks=(2,)))
+    stacks = Stacks()
+    verdict = diagnose(snapshot(stacks.node([loop(stacks, CLIENT, "client", awaits, beats, sockets=())]))).verdict
+    assert verdict.state is state
+    assert ("answer (broker.py:2)" in verdict.summary) is (state is State.UNKNOWN)
