@@ -46,6 +46,7 @@ MISSED = {
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
     "versions_long_polled-hang": "unknown, named as possible: an engine's questions are answered with nothing, each within a second",
+    "heartbeat_in_group-hang": "unknown: it awaits the end of a coroutine that goes round for ever, as a service may do by design",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

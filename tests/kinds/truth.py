@@ -409,6 +409,20 @@ fetched_in_import | mixed | viewer label:tabulate | ray-pending | registry main
 slots_in_files | other end of a pipe | tool | blocked-io lock-deadlock | main worker1
 weights_of_last | mixed | engine2 | weight-sync-mismatch collective-mismatch straggler |
 batches_of_stream | queue with a dead producer | trainer | producer-died lock-deadlock |
+capacity_of_workers | polls for what nobody makes | worker0 main | staleness-gate asyncio-stuck lock-deadlock blocked-io producer-died |
+raced_prompts | a loop that starves | main | asyncio-stuck lock-deadlock |
+tools_over_stdin | inside one process | part server | lock-deadlock blocked-io producer-died |
+captured_output | inside one process | main | lock-deadlock event-loop-blocked asyncio-stuck |
+signal_of_lock | semaphores across processes | broker rollout1 | lock-deadlock producer-died blocked-io | main rollout0
+pop_before_push | ring over a connection | main broker | lock-deadlock asyncio-stuck blocked-io producer-died |
+pool_of_connections | ring over a connection | main broker | lock-deadlock blocked-io producer-died |
+verified_in_time | pool inside pool | verifier0 verifier1 | blocked-io lock-deadlock |
+answers_by_events | a loop that starves | main | asyncio-stuck producer-died lock-deadlock |
+wakeups_not_read | inside one process | main | lock-deadlock blocked-io asyncio-stuck cleanup-deadlock |
+group_over_http | mixed | main engine | init-deadlock lock-deadlock blocked-io weight-sync-mismatch |
+store_in_transaction | inside one process | main | lock-deadlock asyncio-stuck blocked-io |
+cache_locked_twice | inside one process | main | lock-deadlock asyncio-stuck blocked-io |
+heartbeat_in_group | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
 """
 
 
