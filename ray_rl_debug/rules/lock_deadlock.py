@@ -2,11 +2,12 @@
 
 Story
     Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread
-    that nobody serves; or look again and again at variables that only they themselves could change; or processes wait for each
-    other in a ring of file locks and sockets.
+    that nobody serves; or look again and again at variables that only they themselves could change; or for a lock on a file
+    that their own process has over another descriptor; or processes wait for each other in a ring of file locks and sockets.
 
 Evidence
-    All working threads of the process wait at locks, queues or joins, in every sample; or the source of their loops names nothing but variables.
+    All working threads of the process wait at locks, queues or joins, in every sample; or the source of their loops names nothing but variables;
+    or the kernel's table of locks names the process that tries.
 
 Remedy
     One order for locks; no fork with threads; time limits.
