@@ -10,6 +10,7 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_pool_edges, awaited_socket_edges
+from ray_rl_debug.analyze.waits_brokers import loop_broker_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_file_locks import file_lock_edges
@@ -72,6 +73,7 @@ def find_waits(view: View) -> Waits:
     edges += (*starts, *onward_edges(view, starts))
     edges += idle_edges(view, edges)
     edges += store_edges(view, edges)
+    edges += loop_broker_edges(view, edges)
     edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)
     edges += programs_edges(view, edges)

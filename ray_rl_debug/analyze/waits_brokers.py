@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.connections import clients, is_served, socket_owners
 from ray_rl_debug.analyze.coroutines import is_apart, is_write, serves, waits_for_requests
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
+from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -48,15 +49,30 @@ def broker_edges(view: View) -> Iterator[Edge]:
                 yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
-def loop_broker_edges(view: View) -> Iterator[Edge]:
-    """The same of a server of coroutines: each keeps a request back until another one brings something, or reads at a client."""
+def loop_broker_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """The same of a server of coroutines: each keeps a request back until another one brings something, or reads at a client.
+
+    Anybody else who has something to do, and does not wait for the server, may connect to it and bring it as well.
+
+    Args:
+        known: The edges found so far.
+    """
     for one in view:
-        if one.kind is Kind.LOOP_IDLE and keeps_requests_back(one):
-            for key in sorted(clients_of(view, one)):
-                evidence = "each of its coroutines keeps a request back until another one brings something, or reads what a client sends"
-                yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY, among=_CLIENTS)
+        if one.kind is not Kind.LOOP_IDLE or not keeps_requests_back(one):
+            continue
+        connected = clients_of(view, one)
+        for key in sorted(connected):
+            evidence = "each of its coroutines keeps a request back until another one brings something, or reads what a client sends"
+            yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY, among=_CLIENTS)
+        behind = all_waiters(one.key, known) if connected else set()
+        for other in view if connected else ():
+            if other.is_idle or other.has_ended or other.process.kind not in _OF_JOB or other.key in {one.key, *connected, *behind}:
+                continue
+            evidence = f"its coroutines keep requests back, and {other.identity.label}, which {other.does()}, may connect and bring what ends that"
+            yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.POSSIBLE, among=_CLIENTS)
 
 
+_OF_JOB = frozenset({"child", "named", "ray-worker", "driver"})
 _CLIENTS = "its clients"
 
 

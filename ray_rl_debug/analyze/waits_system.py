@@ -34,7 +34,7 @@ from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.pools import fetching_feeder
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_brokers import broker_edges, loop_broker_edges
+from ray_rl_debug.analyze.waits_brokers import broker_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, pool_rests, takes_results, to_unseen, waits_for_work
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_holders import holder_edges
@@ -57,7 +57,6 @@ def system_edges(view: View) -> Iterator[Edge]:
     yield from found
     yield from onward_edges(view, found)
     yield from broker_edges(view)
-    yield from loop_broker_edges(view)
 
 
 def onward_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import Waits, find_waits
 from ray_rl_debug.collect.async_tasks.apart import mark_apart
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import State
+from ray_rl_debug.model.report import Certainty, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process, Socket
 
 CLIENT, BROKER = 100, 200
@@ -92,3 +92,12 @@ def test_who_awaits_the_end_of_a_coroutine_that_goes_round_for_ever_is_not_calle
     verdict = diagnose(snapshot(stacks.node([loop(stacks, CLIENT, "client", awaits, beats, sockets=())]))).verdict
     assert verdict.state is state
     assert ("answer (broker.py:2)" in verdict.summary) is (state is State.UNKNOWN)
+
+
+def test_a_process_without_a_connection_that_stands_elsewhere_may_be_the_one_that_brings_nothing() -> None:
+    stacks = Stacks()
+    client = loop(stacks, CLIENT, "client", task(1, READS), sockets=(ASKS,))
+    broker = loop(stacks, BROKER, "broker", task(2, EMPTY, brings=True), sockets=(LISTENS, SERVES))
+    trainer = process(stacks, 300, "trainer", "load@app/train.py:9 main@app/train.py:20", kind="named", wchan="fifo_open", syscall=257)
+    report = diagnose(snapshot(stacks.node([client, broker, trainer])))
+    assert all(f.certainty is Certainty.POSSIBLE or {w.pid for w in f.who} == {300} for f in report.findings)
