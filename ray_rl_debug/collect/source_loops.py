@@ -54,6 +54,7 @@ def looks_at(tree: ast.Module, line: int) -> tuple[str, ...] | None:
 def brings(tree: ast.Module, line: int) -> bool | None:
     """Does the function around a wait also bring what the wait is for: put into the queue, set the event, fill what the condition looks at?
 
+    Or does another function do so that answers requests, as the line tells that makes it a route of a server?
     Not where the wait lies in a loop that nothing ends: such a one takes work, and only puts some back.
 
     None: the line holds no such wait, or not what it is for.
@@ -70,12 +71,40 @@ def brings(tree: ast.Module, line: int) -> bool | None:
     around = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While | ast.For | ast.AsyncFor)), None)
     if isinstance(around, ast.While) and isinstance(around.test, ast.Constant) and not any(_ways_out(around)):
         return False
+    if _gives(function, wanted):
+        return True
+    objects = {base for c in waits if isinstance(c.func, ast.Attribute) and (base := _base(c.func.value)) is not None}
+    others = [n for n in ast.walk(tree) if isinstance(n, _Function) and n is not function and _is_route(tree, n)]
+    return any(_gives(other, wanted | objects) or _wakes(other, objects) for other in others)
+
+
+def _gives(function: _Function, wanted: set[str]) -> bool:
+    shared = {name for n in ast.walk(function) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
     for node in ast.walk(function):
         given = [node.func.value] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVES else []
         given += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call)):
+        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call) or g.id in shared):
             return True
     return False
+
+
+def _wakes(function: _Function, objects: set[str]) -> bool:
+    """Does it tell those who wait at a condition to look again?"""
+    calls = (c for c in _calls(function) if isinstance(c.func, ast.Attribute) and c.func.attr in ("notify", "notify_all"))
+    return any(_base(c.func.value) in objects for c in calls if isinstance(c.func, ast.Attribute))
+
+
+def _is_route(tree: ast.Module, function: _Function) -> bool:
+    """Is it decorated as a route, or handed to a call that makes one?"""
+    decorators = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
+    if any(isinstance(d, ast.Attribute) and d.attr in _ROUTES for d in decorators):
+        return True
+    return any(_name(c) in _ROUTES and any(function.name == _base(a) for a in c.args) for c in _calls(tree))
+
+
+_ROUTES = frozenset(
+    "get post put delete patch route api_route websocket add_get add_post add_put add_route add_api_route".split()
+)
 
 
 def goes_round(tree: ast.Module, line: int) -> bool | None:

@@ -201,3 +201,29 @@ def test_what_is_counted_elsewhere_is_no_flag(changes: str, is_counter: bool) ->
     """A signal may set a flag, and no more."""
     head = f"class Engine:\n  def generate(self):\n    {changes}\n  def drain(self):"
     assert (looks("while self.running:\n    time.sleep(0.1)  # here", head) == ()) is is_counter
+
+
+ROUTED = """
+async def following(request):
+    async with changed:
+        await changed.wait_for(lambda: version > after)  # here
+
+{decorator}
+async def publish(request):
+    nonlocal version
+    version = 3
+    changed.notify_all()
+
+app.add_routes([web.get("/following", following){more}])
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "more", "is_brought"),
+    [("", ', web.post("/publish", publish)', True), ('@app.post("/publish")', "", True), ("", "", False)],
+    ids=["a route", "a decorated route", "a task"],
+)
+def test_what_another_request_brings(decorator: str, more: str, is_brought: bool) -> None:
+    source = ROUTED.format(decorator=decorator, more=more)
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert brings(ast.parse(source), line) is is_brought
