@@ -384,7 +384,7 @@ def looks_at_variables(task: AsyncTask) -> bool:
 def waits_for_requests(task: AsyncTask) -> bool:
     """Does it wait for what another call of its function brings, or look at variables that only others of its process change?"""
     own = own_frame(task)
-    brings = own is not None and own.brings is True and task.awaited is not None and task.awaited.kind in ("queue", "event", "condition")
+    brings = own is not None and own.brings is True and task.awaited is not None and task.awaited.kind in ("queue", "event", "condition", "future")
     return (brings and task.stable is not False) or looks_at_variables(task)
 
 

@@ -61,7 +61,7 @@ class SourceLine(NamedTuple):
 
 _silent_mounts: set[str] = set()
 """Those that held a child of this process beyond its deadline."""
-_WAIT = re.compile(rb"\b(?:wait|wait_for|get|sleep|sched_yield|while)\b")
+_WAIT = re.compile(rb"\b(?:wait|wait_for|await|get|sleep|sched_yield|while)\b")
 
 
 def read_calls(

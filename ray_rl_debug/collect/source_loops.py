@@ -12,7 +12,7 @@ the wait.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 PAUSES = frozenset({"sleep", "sched_yield"})
 """Functions that pause; who only yields its core looks again at once."""
@@ -61,7 +61,8 @@ def brings(tree: ast.Module, line: int) -> bool | None:
     """
     function = next((n for n in reversed([*_around(tree, line)]) if isinstance(n, _Function)), None)
     waits = [c for c in _calls(function or tree) if line in (c.lineno, c.end_lineno) and _name(c) in _WAITS]
-    if function is None or not waits:
+    awaited = [n.value for n in ast.walk(function or tree) if isinstance(n, ast.Await) and n.lineno == line and not isinstance(n.value, ast.Call)]
+    if function is None or not (waits or awaited):
         return None
     loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While) and not isinstance(n.test, ast.Constant)), None)
     asked: list[ast.AST] = [argument.body for c in waits for argument in c.args if isinstance(argument, ast.Lambda)]
@@ -73,9 +74,34 @@ def brings(tree: ast.Module, line: int) -> bool | None:
         return False
     if _gives(function, wanted):
         return True
-    objects = {base for c in waits if isinstance(c.func, ast.Attribute) and (base := _base(c.func.value)) is not None}
+    held = [*awaited, *(c.func.value for c in waits if isinstance(c.func, ast.Attribute)), *(a for c in waits for a in c.args[:1])]
+    objects = _linked(function, {base for n in held if (base := _base(n)) not in (None, "asyncio")})
     others = [n for n in ast.walk(tree) if isinstance(n, _Function) and n is not function and _is_route(tree, n)]
-    return any(_gives(other, wanted | objects) or _wakes(other, objects) for other in others)
+    return any(_gives(other, wanted | objects) or _wakes(other, _linked(other, objects)) for other in others)
+
+
+def _linked(function: _Function, names: Iterable[str | None]) -> set[str]:
+    """These and the variables that hold the same objects in a function: ``event = self.events[number]``, ``pending[number] = future``."""
+    found = {name for name in names if name is not None}
+    for node in [*ast.walk(function)] * 2:
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS:
+            pairs = [(node.func.value, argument) for argument in node.args]
+        else:
+            continue
+        for a, b in pairs:
+            both = {base for n in (a, b) if (base := _base(_inside(n))) is not None}
+            found |= both if both & found else set()
+    return found
+
+
+def _inside(node: ast.AST) -> ast.AST:
+    """``self.pending`` of ``self.pending.pop(number)``."""
+    return node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS else node
+
+
+_KEEPS = frozenset({"append", "add", "setdefault", "get", "pop", "popleft"})
 
 
 def _gives(function: _Function, wanted: set[str]) -> bool:
@@ -89,9 +115,12 @@ def _gives(function: _Function, wanted: set[str]) -> bool:
 
 
 def _wakes(function: _Function, objects: set[str]) -> bool:
-    """Does it tell those who wait at a condition to look again?"""
-    calls = (c for c in _calls(function) if isinstance(c.func, ast.Attribute) and c.func.attr in ("notify", "notify_all"))
-    return any(_base(c.func.value) in objects for c in calls if isinstance(c.func, ast.Attribute))
+    """Does it tell those who wait at a condition to look again, set their event, or give their future a result?"""
+    calls = (c for c in _calls(function) if isinstance(c.func, ast.Attribute) and c.func.attr in _WAKES)
+    return any(_base(_inside(c.func.value)) in objects for c in calls if isinstance(c.func, ast.Attribute))
+
+
+_WAKES = frozenset({"notify", "notify_all", "set", "set_result", "set_exception", "put", "put_nowait"})
 
 
 def _is_route(tree: ast.Module, function: _Function) -> bool:
@@ -102,9 +131,7 @@ def _is_route(tree: ast.Module, function: _Function) -> bool:
     return any(_name(c) in _ROUTES and any(function.name == _base(a) for a in c.args) for c in _calls(tree))
 
 
-_ROUTES = frozenset(
-    "get post put delete patch route api_route websocket add_get add_post add_put add_route add_api_route".split()
-)
+_ROUTES = frozenset("get post put delete patch route api_route websocket add_get add_post add_put add_route add_api_route".split())
 
 
 def goes_round(tree: ast.Module, line: int) -> bool | None:

@@ -227,3 +227,34 @@ def test_what_another_request_brings(decorator: str, more: str, is_brought: bool
     source = ROUTED.format(decorator=decorator, more=more)
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
     assert brings(ast.parse(source), line) is is_brought
+
+
+HOLDS = """
+class Bridge:
+    async def ask(self, request):
+        {before}
+        {wait}  # here
+
+    async def answer(self, request):
+        {after}
+
+    def routes(self, app):
+        app.add_post("/ask", self.ask)
+        app.add_post("/answer", self.answer)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "wait", "after", "is_brought"),
+    [
+        ("event = self.events[number]", "await event.wait()", "self.events[number].set()", True),
+        ("self.pending[number] = future", "await future", "self.pending.pop(number).set_result(3)", True),
+        ("self.pending[number] = future", "await asyncio.wait_for(future, 5)", "mine = self.pending.pop(number)\n        mine.set_result(3)", True),
+        ("self.pending[number] = future", "await future", "self.others[number].set_result(3)", False),
+    ],
+    ids=["an event", "a future", "a future within a limit", "another future"],
+)
+def test_what_another_request_gives_to_an_object_of_this_one(before: str, wait: str, after: str, is_brought: bool) -> None:
+    source = HOLDS.format(before=before, wait=wait, after=after)
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert brings(ast.parse(source), line) is is_brought

@@ -11,7 +11,7 @@ from ray_rl_debug.collect import source_lines
 from ray_rl_debug.model.snapshot import AsyncTask, AwaitFrame, Process
 
 _Lines = Mapping[tuple[int, AwaitFrame], source_lines.SourceLine]
-_BROUGHT = frozenset({"queue", "event", "condition"})
+_BROUGHT = frozenset({"queue", "event", "condition", "future"})
 """What another coroutine brings."""
 
 
