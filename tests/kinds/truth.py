@@ -423,6 +423,7 @@ group_over_http | mixed | main engine | init-deadlock lock-deadlock blocked-io w
 store_in_transaction | inside one process | main | lock-deadlock asyncio-stuck blocked-io |
 cache_locked_twice | inside one process | main | lock-deadlock asyncio-stuck blocked-io |
 heartbeat_in_group | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
+versions_published | client, server, handler, engine | main | blocked-io straggler |
 """
 
 
