@@ -257,3 +257,19 @@ def test_what_a_loop_of_ones_own_prints_of_wait_channels(text: str, state: str |
 
 def test_a_number_and_a_word_that_is_no_wait_channel() -> None:
     assert read("step 4013 -> reward_server_ready\npid 4013 reached wait_for_server in 3 s\n") == []
+
+
+BLOCK = "\n\n```\n  acquire (threading.py:164)\n  {name} (cache.py:88)\n```\n\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        ("Thread A (update) holds `a_lock` and waits for `b_lock`:", "Thread B holds `b_lock` and waits for `a_lock`:", ["A", "B"]),
+        ("Thread 1 holds the cache mutex, wants the table mutex:", "Thread 2 holds the table mutex, wants the cache mutex:", ["1", "2"]),
+        ("main thread:", "data loader thread:", ["MainThread", "data loader thread"]),
+    ],
+)
+def test_heads_of_threads_over_blocks_of_code_are_of_one_process(first: str, second: str, names: list[str]) -> None:
+    (one,) = read(f"Deadlock in the worker:\n\n{first}{BLOCK.format(name='flush')}{second}{BLOCK.format(name='fetch')}")
+    assert [(t.name, len(t.frames)) for t in one.threads] == [(name, 2) for name in names]

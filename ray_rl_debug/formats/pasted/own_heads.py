@@ -23,6 +23,13 @@ _BY_HAND = re.compile(
     re.IGNORECASE,
 )
 """``main thread:``, ``**data loader thread**``: what somebody writes over the stacks of one process."""
+_HOLDS = re.compile(
+    r"^[^\w\n]{0,12}(?:the )?thread (?P<key>[A-Z]\b|#?\d{1,9}\b|[`\"]?[A-Za-z][\w-]{1,60}[`\"]?)(?: \([^()\n]{1,80}\))?,? (?:which |that )?"
+    r"(?:(?:holds|owns|has|took|waits|wants|blocks|blocked|stuck|is (?:blocked|waiting|stuck|holding))\b[^:\n]{2,160}):[`*]{0,3}\s{0,4}$",
+    re.IGNORECASE,
+)
+_LOCKED = re.compile(r"lock|mutex|\bGIL\b|semaphore", re.IGNORECASE)
+"""``Thread A (update_weights) holds `engine_lock` and waits for `cache_lock`:``: whose stack comes, and what it does with the locks."""
 _FILLERS = frozenset(
     "thread threads threadid thread_id thread_name name id ident identifier tid native_id native lwp stack stacks stacktrace trace traceback of for"
     " dump dumping python the current daemon alive started true false hangs hung is in state status running waiting blocked _mainthread thr"
@@ -48,6 +55,9 @@ def read(text: str) -> Head | None:
     if "tack of " in text and (found := _STACK_OF.match(text)) is not None and (_is_ruled(text) or len(found["number"]) >= _PTHREAD_DIGITS):
         name = found["name"] if found["name"] != "<unknown>" else None
         return Head(level="thread", source="traceback", order=None, key=found["number"], name=name)
+    if (holds := _HOLDS.match(text)) is not None and _LOCKED.search(text) is not None:
+        key = holds["key"].strip('`"#')
+        return Head(level="thread", source="text", key=key, name="MainThread" if key.lower() in ("main", "mainthread") else key)
     number = name = None
     is_quoted = says_kernel = False
     words: set[str] = set()

@@ -57,6 +57,8 @@ class Processes:
         self.tool_at = -1_000
         """The last line that names a tool and nobody: what follows is of the process above."""
         self._count = 0
+        self._own_head = -1_000
+        """The last line that somebody wrote over the stack of a thread."""
 
     def process(self, line: Line, head: Head) -> None:
         """The head of a process."""
@@ -79,8 +81,10 @@ class Processes:
         self.end_stack()
 
     def is_head_above(self, number: int) -> bool:
-        """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
-        return bool(self.stack.threads) and self.current is not None and self.current.source == "kernel" and number - (self.current.line or 0) <= 2
+        """Does the head of a thread of the kernel's, or one that somebody wrote, stand right above this line? Its frames come."""
+        if not self.stack.threads or self.current is None:
+            return False
+        return number - self._own_head <= 2 or (self.current.source == "kernel" and number - (self.current.line or 0) <= 2)
 
     def doubt(self, line: Line) -> bool:
         """A line that is no frame came: one line before it that looked like a frame was none. Source code stands deeper than its frame.
@@ -100,6 +104,7 @@ class Processes:
 
     def thread(self, line: Line, head: Head) -> None:
         """The head of a thread: of the process that is open, or of another."""
+        self._own_head = line.number if head.source == "text" else self._own_head
         shares = self.current is not None and self.stack.shares(head, self.current.source)
         if not shares:
             self._take_lone(line, head)
