@@ -133,3 +133,18 @@ def test_more_lines_cost_their_share() -> None:
         return time.process_time() - start
 
     assert seconds(8) < 14 * seconds(1) + 0.3
+
+
+def test_ranks_in_step_of_which_each_goes_on_alone():
+    shared = [f'  File "/w/{f}.py", line {n}, in {g}' for f, n, g in (("run", 9, "<module>"), ("loop", 4, "train"))]
+    rows = [HEAD, HEAD, *(row for frame in shared for row in (frame, frame, "    work(", "    work("))]
+    rows += ['  File "/w/p2p.py", line 7, in send', "    wait(", '  File "/w/optim.py", line 8, in gather', "    group(", *["KeyboardInterrupt"] * 2]
+    found = [[f[0] for f in d.threads[0].frames] for d in read("\n".join(rows) + "\n")]
+    assert found == [["send", "train", "<module>"], ["gather", "train", "<module>"]]
+
+
+def test_two_frames_of_one_rank_alone_cannot_be_told_apart_by_step():
+    frame = '  File "/w/run.py", line 9, in <module>'
+    own = [f'  File "/w/a{i}.py", line {i}, in f{i}' for i in range(3)]
+    rows = [HEAD, HEAD, frame, frame, "    work(", "    work(", *own, "KeyboardInterrupt", "KeyboardInterrupt"]
+    assert [row for _, row in apart(list(enumerate(rows)))] == rows

@@ -155,3 +155,11 @@ def test_lists_with_two_numbers_for_each(head: str, ranks: tuple[int, ...]):
     found = labels.read(head)
     assert found is not None
     assert found.ranks == ranks
+
+
+def test_a_rank_that_equals_a_number_in_words_and_not_in_a_program():
+    found = labels.read("On the master process (rank == 0)")
+    assert found is not None
+    assert found.ranks == (0,)
+    assert labels.read("if (rank == 0):") is None
+    assert labels.read("if rank == 0:") is None

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ray_rl_debug.formats.pasted.mixed_in_step import in_step
+
 _HEAD = re.compile(r"[ >]{0,8}(?:\^C)?Traceback \(most recent call last\):\s{0,8}$")
 _FRAME = re.compile(r"[ >]{0,8}File \"(?P<file>[^\"]{1,400})\", line (?P<line>\d{1,7}), in (?P<name>[\w.<>]{1,120})\s{0,200}$")
 _CODE = re.compile(r" {4,12}(?=\S)")
@@ -98,9 +100,13 @@ def _told_apart(held: _Lines) -> _Lines:
     way = _best(told, len(heads))
     frames = sum(_FRAME.match(raw) is not None for raw in told)
     if way is None or 2 * way.called < frames - len(heads) or way.called <= _called_as_it_stands(held):
+        given = in_step(told, len(heads))
+    else:
+        given = way.given
+    if given is None:
         return held
     above = [[name] for name in names] if len(names) == len(heads) else [[] for _ in heads]
-    each = [[*above[i], head, *(raw for raw, to in zip(told, way.given, strict=True) if to == i)] for i, head in enumerate(heads)]
+    each = [[*above[i], head, *(raw for raw, to in zip(told, given, strict=True) if to == i)] for i, head in enumerate(heads)]
     return list(zip((number for number, _ in held), itertools.chain.from_iterable(each), strict=False))
 
 

@@ -37,6 +37,8 @@ _RANK_AGAIN = re.compile(r"(?<=\d)(?P<between>\s?(?:,|/|&|\+|and|和|、)\s?(?:a
 """``rank0 / rank1``: the word before each number."""
 _SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
 """``tp_rank=3``"""
+_EQUALS = re.compile(r"^(?!\s{0,40}(?:if|elif|while|assert|return|and|or|not)\b)(?P<before>.{0,200}[a-z] )\(rank == (?P<rank>\d{1,6})\)")
+"""``On the master process (rank == 0)``; not ``if (rank == 0):``, which is a program."""
 _MAX_OF_RANGE = 4096
 _LEAST_PID = 1000
 """Numbers without a word are ranks below it, and else process ids."""
@@ -75,6 +77,7 @@ def read(text: str) -> tuple[tuple[int, ...], str | None]:
     if (of_kind := _SAME_PARTS.search(text)) is not None:
         kind = of_kind["kind"]
         return said.numbers(re.sub(rf"{kind}[ _-]?", "", of_kind["first"] + of_kind["more"], flags=re.IGNORECASE)), kind.upper()
+    text = _EQUALS.sub(r"\g<before>(rank \g<rank>)", text) if "==" in text else text
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
     text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(lambda n: f"rank {n[1] or n[2]} ", text))
