@@ -153,3 +153,15 @@ def test_a_clock_before_the_rank_of_a_line():
     )
     (one,) = read(text)
     assert (one.rank, [f[0] for f in one.threads[0].frames]) == (2, ["acquire", "load"])
+
+
+def test_a_plain_c_function_in_a_stack_of_abseil() -> None:
+    text = "        @ 0x14b66fee30db absl::Mutex::ReaderLock()\n        @ 0x555dc11aa72e PyObject_Vectorcall\n"
+    assert [f[0] for d in read(text) for t in d.threads for f in t.frames] == ["absl::Mutex::ReaderLock()", "PyObject_Vectorcall"]
+
+
+def test_the_collector_stands_in_the_place_of_a_frame() -> None:
+    thread = "Thread {n} (Thread 0x7f98fb39b700 (LWP 2405{n})):\nTraceback (most recent call first):\n"
+    frames = 'Garbage-collecting\nFile "/w/log.py", line 3, in acquire\n  self.lock.acquire()\nFile "/w/a.py", line 7, in __del__\n  warn()\n\n'
+    (one,) = read(f"```\n{thread.format(n=1)}{frames}{thread.format(n=5)}{frames}```\n")
+    assert [[f[0] for f in t.frames] for t in one.threads] == [["acquire", "__del__"]] * 2

@@ -72,6 +72,8 @@ _PID_FIRST = re.compile(r"^(?P<pid>\d{3,8}) {3,12}(?P<rest>[A-Za-z_<]\S{0,200} \
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
 _LEAST_CODE = 2
 """Names in a cell without files that no word of a sentence looks like."""
+_COLLECTS = "Garbage-collecting"
+"""``py-bt`` says so in the place of a frame."""
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
 _MAX_KEPT, _MOST_KEPT = 300, 8_192
 """Characters of a line whose events are kept, and how many such lines: all ranks of a job show the same frames."""
@@ -157,7 +159,7 @@ def _plain(text: str) -> tuple[Event, ...]:
         return (found,)
     if (own := own_heads.read(text)) is not None:
         return (own,)
-    if text.startswith("-> ") or _SHOWN.match(text) or (len(text) < 80 and _GONE.match(text.strip())):
+    if text.startswith("-> ") or text.strip() == _COLLECTS or _SHOWN.match(text) or (len(text) < 80 and _GONE.match(text.strip())):
         # pdb shows the source line of a frame behind an arrow.
         return (Gone(),)
     return ()

@@ -123,8 +123,9 @@ class Processes:
             return
         is_named = label is not None and bool(label.pid or label.ranks or label.label)
         if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads and not is_named:
-            # py-bt shows the Python frames of the thread whose C frames were shown before.
-            self.stack.resume(dump.threads[dump.keys.get(dump.chosen or "1", -1)])
+            # py-bt shows the Python frames of the thread whose head stands above, or whose C frames were shown before.
+            is_next = not dump.threads[-1].frames and dump.chosen is None
+            self.stack.resume(dump.threads[-1 if is_next else dump.keys.get(dump.chosen or "1", -1)])
             return
         again = dump is not None and (known is not None or (head.name == "MainThread" and any(t.name == "MainThread" for t in dump.threads)))
         if shares and again and head.name == "MainThread":

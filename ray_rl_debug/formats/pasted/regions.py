@@ -23,7 +23,7 @@ _SIGNS = re.compile(
     r"|\(\S{1,200}\.(?:py|pyx|so[.\d]*|cc|cpp|c|S)(?::\d+)?\)"
     r"|#\d{1,3}:? {1,4}(?:0x|\S{1,100} from )|\[<0?|\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc/\d+/|Stack dump for"
     r"|\bPID\b.{1,60}\b(?:CMD|COMMAND|WCHAN|STAT)\b|\.py:\d+(?:,? in |`? ?\|)|Call to |^\[pid +\d+\] \w+\(| state:[RSDTt] |\+0x[0-9a-f]{1,8}/0x"
-    r"|\bstrace[: ]"
+    r"|\bstrace[: ]|\bps (?:-\w{1,8} ){0,4}-?\w{0,6}o ?pid\b"
 )
 
 
@@ -59,6 +59,8 @@ _LITERALS = (
     "Stack dump for",
     "[<",
     "PID",
+    "o pid,",
+    "opid,",
     "Call to ",
     "[pid ",
     " state:",

@@ -10,7 +10,7 @@ import re
 from ray_rl_debug.formats.pasted.events import Frames
 from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
 
-_AT = re.compile(r"^[\s|*>-]{0,12}@ {1,8}0x[0-9a-fA-F]{6,16} {1,4}(?P<function>[A-Za-z_~(][^\n]{2,4000}\))$")
+_AT = re.compile(r"^[\s|*>-]{0,12}@ {1,8}0x[0-9a-fA-F]{6,16} {1,4}(?P<function>[A-Za-z_~(][^\n]{2,4000}\)|[A-Za-z_]\w{2,120})$")
 _GLIBC = re.compile(
     r"^\W{0,8}?(?:\[ {0,3}\d{1,3}\] |\[bt\] \(\d{1,3}\) |\d{1,3}[:.] {1,4})?(?P<lib>[^\s()]{1,300}\.so[\d.]{0,12})"
     r"\((?P<function>[^\n]{1,4000}?)?\+0x[0-9a-fA-F]{1,16}\) ?\[0x[0-9a-fA-F]{4,16}\]`?$"
