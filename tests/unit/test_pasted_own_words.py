@@ -273,3 +273,13 @@ BLOCK = "\n\n```\n  acquire (threading.py:164)\n  {name} (cache.py:88)\n```\n\n"
 def test_heads_of_threads_over_blocks_of_code_are_of_one_process(first: str, second: str, names: list[str]) -> None:
     (one,) = read(f"Deadlock in the worker:\n\n{first}{BLOCK.format(name='flush')}{second}{BLOCK.format(name='fetch')}")
     assert [(t.name, len(t.frames)) for t in one.threads] == [(name, 2) for name in names]
+
+
+def test_what_a_program_says_of_a_rank_is_no_heading():
+    text = "Training completed for rank 6. Do not forget to share it\n" + 'Traceback (most recent call first):\n  File "a.py", line 3 in f\n'
+    assert [d.rank for d in read(text)] == [None]
+
+
+def test_an_entry_tells_where_a_stage_is_before_it_tells_for_whom_it_waits():
+    (one,) = read("- PP stage 1, all ranks: `recv_forward` → `_communicate` → `torch.cuda.synchronize` — waiting on stage 0.\n")
+    assert (one.label, [f[0] for f in one.threads[0].frames]) == ("stage 1", ["torch.cuda.synchronize", "_communicate", "recv_forward"])

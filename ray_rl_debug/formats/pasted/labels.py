@@ -141,6 +141,11 @@ _STANDS_SO = re.compile(
     re.IGNORECASE,
 )
 """A long sentence that says of one process where it stands, above its stack: ``... I find that the rank 0 process hangs on a broadcast``."""
+_PROGRESS = re.compile(
+    r"\b(?:completed|finished|entering|entered|before|after|starting|started|loading|loaded|saving|saved)\b.{0,60}\b(?:for|on) (?:global )?rank ?\d",
+    re.IGNORECASE,
+)
+"""``Training completed for rank 6.``: what a program says of itself, and no heading."""
 _SHORT = 100
 """A heading has no more characters."""
 _MOST_WORDS = 14
@@ -212,6 +217,8 @@ def read(text: str) -> Head | None:
     count = said.count_in(stripped) if not ranks else None
     if not (ranks or label or number or title or count):
         return _node_alone(stripped, is_heading)
+    if not is_heading and _PROGRESS.search(stripped) is not None:
+        return None
     if not is_heading and len(stripped.split()) > _MOST_WORDS:
         standing = _STANDS_SO.findall(stripped)
         return read(f"{standing[0]}:") if len(standing) == 1 else None

@@ -38,6 +38,9 @@ _QUOTED = re.compile(r"`[^`]{1,240}`")
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
 """What may stand behind the code of an entry that says where somebody is."""
+_PART_BEFORE = re.compile(r"\b(?:PP|TP|DP|EP|CP|[Pp]ipeline)\s$")
+"""``PP `` before ``stage 1``"""
+_ENTRY = re.compile(r"[`*\s]{0,4}(?:\([^()]{0,60}\)|, (?:all|both|every|each) [a-z]{3,12})?[`*\s]{0,4}(?::|—|–|-|→)\s")
 _OF_WHOM = re.compile(
     r"\s(?:on|of|for|from) (?P<who>(?:(?:ranks?|pids?|process(?:es)?) )?\d{1,9}(?:(?:, ?| and |, and )\d{1,9}){0,16})\b", re.IGNORECASE
 )
@@ -152,8 +155,10 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
         if DOUBT.search(_PART_OF_CLAUSE.split(before[: where.start()])[-1] + where[0]):
             return None, None
         return who, where["where"]
-    is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
+    is_entry = not _PART_BEFORE.sub("", before).strip(" -*+•`0123456789.)") and _ENTRY.match(behind) is not None
     stands = _stands(behind)
+    if is_entry and stands is not None and (first := prose_places.CODE.search(behind)) is not None and first.end() <= stands.start():
+        stands = None  # "stage 1: `recv` -> `wait`, waiting on stage 0" tells where it is before it tells for whom it waits
     if stands is None and not is_entry:
         return None, None
     if stands is not None and not who["tool"] and (last := next(reversed(list(WHO.finditer(behind, 0, stands.end()))), None)) is not None:
