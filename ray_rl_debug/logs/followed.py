@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from ray_rl_debug.logs.handled import was_finished
+from ray_rl_debug.logs.handled import QUOTES, was_finished
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
@@ -63,7 +63,7 @@ def _may_be(one: Spotted) -> bool:
 def _wrote_on(window: Window, one: Spotted) -> bool:
     own = one.block.message if one.block is not None else ()
     for after in islice((h for h in window.next_of(one.head.writer, one.end) if h.text), LINES_BEHIND):
-        if _TELLS_OF_AN_END.search(after.text) or GIVES_UP.search(after.text) or after.level in ("E", "F"):
+        if QUOTES.match(after.text) or _TELLS_OF_AN_END.search(after.text) or GIVES_UP.search(after.text) or after.level in ("E", "F"):
             return False
         if after.text not in own and _is_of_the_program(after, one):
             return True

@@ -34,6 +34,8 @@ from ray_rl_debug.logs.words import (
 )
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
+MAX_RAISED = 4
+"""Exceptions that a record lists below itself, each in a line, one as the cause of the next."""
 CAUGHT_AND_WROTE_ON = 3
 """So many records behind a traceback that a function caught and printed, none of which tells of trouble, tell the same.
 
@@ -105,6 +107,8 @@ OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^
 _OF_TRACKER = re.compile(
     r"-packages/(?:wandb|weave|langfuse|langsmith|posthog|agentops|mlflow|tensorboardX?|opentelemetry|prometheus_client|swanlab|comet_ml|clearml|neptune|trackio|aim|sentry_sdk)/"
 )
+QUOTES = re.compile(r"(?i:(?:captured |last )?(?:std(?:err|out)|output)(?: output| logs?| tail)?(?: of \S{1,60})?:$)")
+"""``Stderr output:`` in an error's message."""
 AT_EXIT = "Error in atexit._run_exitfuncs"
 
 
@@ -157,7 +161,7 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if one.kind == "death" and _ENDS_OTHERS.match(before.text) and one.signature is None:
         return "the script ended it"
     if one.block is None:
-        return goes_on(before.text) if _is_next_line(one, before) else None
+        return goes_on(record.text) if (record := _record_above(window, one)) is not None else None
     if before.text == "--- Logging error ---":
         return "a line could not be logged"
     if before.text.startswith(_IN_REQUEST):
@@ -185,10 +189,19 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     return goes_on(one.before.text)
 
 
-def _is_next_line(one: Spotted, before: Head) -> bool:
-    """Is an exception without any mark the next line of a record at level error, which says what is done about it?"""
-    is_plain = not one.head.is_stamped and one.head.level is None and EXCEPTION.match(one.text) is not None
-    return is_plain and one.signature is None and before.level == "E" and before.is_stamped and one.writer == before.writer
+def _record_above(window: Window, one: Spotted) -> Head | None:
+    """Of an exception without any mark the record at level error whose next line it is, or one of the next: that says what is done about it."""
+    if one.head.is_stamped or one.head.level is not None or one.signature is not None or EXCEPTION.match(one.text) is None:
+        return None
+    at = one.start
+    for _ in range(MAX_RAISED):
+        above = window.line_before(at)
+        if above.is_stamped or above.level is not None:
+            return above if above.level == "E" and above.is_stamped and above.writer == one.writer else None
+        if EXCEPTION.match(above.text) is None:
+            break
+        at = window.text.rfind(b"\n", 0, at - 1) + 1
+    return None
 
 
 def _by_next_lines(window: Window, one: Spotted) -> str | None:
@@ -206,6 +219,8 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
             # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
             return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
+        if QUOTES.match(after.text):
+            return None  # what another process printed, not what this one went on with
         if is_step and SMALL_TOOL.match(after.text):
             continue
         if after.text.startswith("Exception ignored in"):

@@ -216,6 +216,8 @@ def _stamp_at(line: str, at: int) -> bool:
 
 
 def _parenthesis(line: str, at: int, got: _Found) -> int | None:
+    if family := marks.OF_A_FAMILY.match(line, at):
+        return _done(got, family.end())
     found = marks.WITH_PID.match(line, at)
     if found is None:
         return None

@@ -61,6 +61,8 @@ PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")
 """Of a syslog record, as it goes over the network."""
 BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\d|\(\w[^()\n]{0,80} pid=|Traceback \(most|\[?\d{4}-\d\d-\d\d)")
 """A progress bar with the line of a program right behind it."""
+OF_A_FAMILY = re.compile(r"\((?!raylet|gcs_server|autoscaler)[A-Za-z][\w-]{1,30}\) (?=\[?20\d\d-?\d\d-?\d\d[-T _]\d\d:)")
+"""``(AReaL) 20261121-10:00:00.123 ``: which software writes, in front of a stamp; it names no process."""
 MPI = re.compile(r"^(?P<job>\d+),(?:mpirank:)?(?P<rank>\d+)(?:,(?P<node>[\w.-]+))?$")
 KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
 SRUN = re.compile(r"(?P<rank>\d{1,6}): ")

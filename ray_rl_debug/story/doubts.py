@@ -13,7 +13,7 @@ from ray_rl_debug.model.snapshot.log_book import LogEvent
 
 _OF_AN_END = (
     r"(?:stop|shut|abort|exit|quit|terminat|kill|end|die|dead|los[st]|gone|fail|cancel|giv|tear|tak(?:es?|ing) (?:it )?down|leav|refus|reject"
-    r"|unreachable|down|crash|block|evict|preempt|fatal|broken|hang|hung|stuck|remov|drain|relaunch|wait|exhaust|unexpect)"
+    r"|unreachable|down|crash|block|evict|preempt|fatal|broken|hang|hung|stuck|remov|drain|relaunch|wait|exhaust|unexpect|SIG)"
 )
 """Beginnings of words by which a second clause tells of an end."""
 _OF_WHY = (

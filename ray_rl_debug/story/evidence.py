@@ -27,7 +27,7 @@ from ray_rl_debug.story.doubts import is_doubtful
 _LIVES = (
     r"(?:[Ee]ngine(?: ?[Cc]ore)?|[Ss]erver|[Ww]orker\w*|[Ss]cheduler|[Ss]hard(?: \d+)?|[Cc]ontainer|[Jj]ob|[Rr]ank(?: \d+)?|[Pp]rocess(?:es)?"
     r"|(?:[Rr]ollout|[Mm]ain|[Tt]rain\w*) thread"
-    r"|[Tt]rain(?:er|ing)|GCS|[Rr]aylet|[Nn]ode|[Aa]ctor|[Dd]river|[Pp]rogram|[Rr]un|[Ll]auncher|[Ll]oop|[Ss]cript)"
+    r"|[Tt]rain(?:er|ing)|[Rr]unner|GCS|[Rr]aylet|[Nn]ode|[Aa]ctor|[Dd]river|[Pp]rogram|[Rr]un|[Ll]auncher|[Ll]oop|[Ss]cript)"
 )
 """What runs, and may end."""
 _ENDS = re.compile(
@@ -40,13 +40,14 @@ _ENDS = re.compile(
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|^[Jj]ob (?=[\w-]*\d)[\w-]{1,80} failed: "
     r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
+    r"|^(?:[Cc]reating|[Ss]tarting) (?:the )?server: "
     r"|\bsetting DOWN\b|\bbeing killed\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b(?:[Cc]annot|[Uu]nable to) (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
 )
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
 _ASKS = re.compile(r"\b(?:if|whether|until|unless)\b[^,.;:]{0,60}$")
-_NAMELESS = re.compile(r"(?:Error|Exception|error): ")
+_NAMELESS = re.compile(r"(?:Error|Exception|error): ?")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
 _COMPLAINT = re.compile(r"\b(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot)\b[^:]{0,80}: ?$")
 """In front of a reason."""
@@ -62,7 +63,8 @@ _RAISES = re.compile(r"[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+\b|(?:\S+ +)?Warning 
 """So begin the lines of a source with its line, an event of Kubernetes, and what quotes a tool."""
 _MARKS = re.compile(
     r"(?:[\w.-]+ kernel: )?(?:\[[^\]\n]{1,40}\] )?"
-    r"(?:(?:[\w./-]+(?:\[\d{1,8}\])?|[\w-]+ [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]{2,6}): |\(pid[ =]\d{1,8}\) )*"
+    r"(?:(?:(?!\w*(?:[Ee]rror|[Ee]xception|[Ff]ail\w*):)[\w./-]+(?:\[\d{1,8}\])?"
+    r"|[\w-]+ [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f.]{2,6}): |\(pid[ =]\d{1,8}\) )*"
 )
 """In front of a sentence: who says it, or of which device a driver does."""
 _OF_THE_KERNEL = re.compile(
@@ -79,12 +81,15 @@ _UNIT_OF_A_RUN = re.compile(
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|port|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
-    r"|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
+    r"|task\(s|[\w-]+-job|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
 _LOGGER = re.compile(r"^[\w.-]+: ")
 """In front of the words of a record."""
-_OWN_FORM = re.compile(r"[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted ")
+_OWN_FORM = re.compile(
+    r"\d{1,8}:[A-Z] \d\d \w{3} \d{4} [\d:.]{8,12} # Redis "
+    r"|[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted "
+)
 _STARTS_NOTHING = re.compile(
     r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
     r"|[\w./-]*/\S+: (?:Permission denied|cannot execute)|(?:OMP: Error|libgomp: |OpenBLAS )|\S+ NCCL WARN |Timeout \(\d+:\d\d:\d\d"

@@ -55,6 +55,8 @@ def test_a_known_error_as_the_reason_within_a_sentence_is_noted(tmp_path: Path, 
         ("2026-03-02 09:14:22,871 ERROR store.py:88 -- REMOVE error: CUDA out of memory. Tried to allocate 2.00 GiB", "noted"),
         ("2026-03-02 09:14:22,871 ERROR mesh.py:88 -- mesh.stop[[Errno 28] No space left on device] failed", "noted"),
         ("❌ Error: [Errno 28] No space left on device", "noted"),
+        ("Error:Connection refused", "noted"),
+        ("[pool-3] exception: [Errno 28] No space left on device", "noted"),
         ("2026-03-02 09:14:22,871 ERROR store.py:88 -- CUDA out of memory. Tried to allocate 2.00 GiB", "first"),
         ("pcieport 0000:40:01.1: AER: Uncorrected (Fatal) error received: 0000:41:00.0", "first"),
         ("INFO 05-22 09:00:01 [worker.py:88] (pid 4411) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB", "first"),
@@ -89,7 +91,36 @@ def test_code_that_python_reads_from_somebody_ends_nothing_that_is_known(tmp_pat
 def test_the_record_of_an_exception_says_what_is_done_about_it(tmp_path: Path) -> None:
     record = "2026-03-02 09:14:22,871 ERROR executor.py:480 -- A block could not be read{}\nUnicodeDecodeError: invalid start byte\n"
     assert role(tmp_path, record.format(". Ignoring it, 7 more may fail.")) is None
+    chained = record.replace("UnicodeDecodeError", "ray.exceptions.RayTaskError(UnicodeDecodeError): ray::Map()\nUnicodeDecodeError")
+    assert role(tmp_path, chained.format(". Ignoring it, 7 more may fail.")) is None
     assert role(tmp_path, record.format("")) == "first"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-03-02 09:14:22,871 [ERROR] (Process-80 agents.trainer) Runner process 2 (pid 991) exited with code 1, stopping all",
+        "flux-job: task(s) exited with exit code 137",
+        "error: creating server: Internal - failed to load all models",
+        "1:M 02 Mar 2026 09:14:22.871 # Redis 7.2.4 crashed by signal: 11, si_code: 1",
+        '2026-03-02 09:14:22.871 UTC [44] PANIC:  could not write to file "pg_wal/xlogtemp.44": No space left on device',
+        'job 81 exceeded job hard limit "h_rt" of queue "gpu.q@gpu3" (86412.0 > limit:86400.0) - sending SIGKILL',
+    ],
+)
+def test_forms_of_an_end(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") == "first"
+
+
+def test_the_name_of_a_software_in_front_of_a_stamp_hides_no_level() -> None:
+    plain = "20260302-09:14:22.871 RolloutController ERROR: no server"
+    assert read_head(f"(AReaL) {plain}") == read_head(plain)
+    assert read_head(f"(Trainer pid=7) (AReaL) {plain}").level == "E"
+    assert read_head("(raylet) 2026-03-02 09:14:22,871 x").writer.program == "raylet"
+
+
+def test_output_that_an_error_quotes_is_not_what_its_process_wrote_next(tmp_path: Path) -> None:
+    quoted = "Stderr output:\n20260302-09:14:22.871 PPOActor INFO: Training Parameters\n20260302-09:14:22.872 PPOActor INFO: Mode\n"
+    assert role(tmp_path, f"{RAISED.replace('in extract', 'in main')}{quoted}") == "first"
 
 
 def test_a_warning_that_a_peer_has_gone_tells_of_no_failure(tmp_path: Path) -> None:
