@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -139,6 +139,18 @@ def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
         )
         for who, (line, head) in told
     )
+
+
+def lines_back(text: bytes, words: Sequence[bytes], *, most: int) -> Iterator[tuple[int, int]]:
+    """Where the lines with one of the words begin and end, the last one first; at most so many."""
+    last = {word: text.rfind(word) for word in words}
+    for _ in range(most):
+        word, at = max(last.items(), key=lambda pair: pair[1])
+        if at == -1:
+            return
+        start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
+        yield start, len(text) if end == -1 else end
+        last[word] = text.rfind(word, 0, start)
 
 
 class Marks:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from ray_rl_debug.logs.ending import Marks
+from ray_rl_debug.logs.ending import Marks, lines_back
 from ray_rl_debug.logs.heads import Head, read_head
 from ray_rl_debug.logs.named import filled
 from ray_rl_debug.model.snapshot.log_book import LogStill, LogWriter
 
-_WORDS = b"generation throughput: "
+_WORDS = (b"generation throughput: ",)
 _FIGURES = re.compile(
     rb"(?:\bEngine (?P<engine>\d{1,6}): )?Avg prompt throughput: (?P<prompt>[\d.]{1,20}) tokens/s, "
     rb"Avg generation throughput: (?P<given>[\d.]{1,20}) tokens/s, Running: (?P<running>\d{1,9}) reqs,"
@@ -20,7 +19,7 @@ _NOTHING = re.compile(rb"0*\.?0*")
 MIN_LINES = 3
 """In a row; one may fall between two long steps."""
 MAX_LINES = 2000
-"""From the end back."""
+"""Read for figures, from the end back."""
 MAX_ENGINES = 64
 
 
@@ -42,7 +41,7 @@ def read_stills(text: bytes, *, lines_before: int, writer: LogWriter, near_s: fl
     rows: dict[tuple[bytes, bytes | None], _Row] = {}
     ended: set[tuple[bytes, bytes | None]] = set()
     marks = Marks()
-    for start, end in _lines_back(text):
+    for start, end in lines_back(text, _WORDS, most=MAX_LINES):
         found = _FIGURES.search(text, start, min(end, start + 2000))
         if found is None:
             continue
@@ -77,14 +76,3 @@ def _still(row: _Row, text: bytes, lines_before: int, writer: LogWriter, near_s:
 
 def _head(text: bytes, start: int, near_s: float | None) -> Head:
     return read_head(text[start : start + 2000].split(b"\n", 1)[0].decode("utf-8", "replace"), near_s=near_s)
-
-
-def _lines_back(text: bytes) -> Iterator[tuple[int, int]]:
-    """Lines with the words, the last one first."""
-    at = text.rfind(_WORDS)
-    for _ in range(MAX_LINES):
-        if at == -1:
-            return
-        start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
-        yield start, len(text) if end == -1 else end
-        at = text.rfind(_WORDS, 0, start)

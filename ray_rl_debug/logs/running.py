@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 
-from ray_rl_debug.logs.ending import MAX_WRITERS, Marks
+from ray_rl_debug.logs.ending import MAX_WRITERS, Marks, lines_back
 from ray_rl_debug.logs.heads import read_head
 from ray_rl_debug.logs.named import filled
 from ray_rl_debug.model.snapshot.log_book import LogCall, LogCollective, LogWriter
@@ -21,7 +20,7 @@ _OF_TORCH = re.compile(
     rb"(?:, TensorShape=\[(?P<shape>[\d, ]{0,200})\])?"
 )
 MAX_LINES = 4000
-"""From the end back."""
+"""Read for calls, from the end back."""
 CALLS_OF_WRITER = 8
 
 
@@ -52,7 +51,7 @@ def read_calls(text: bytes, *, lines_before: int, writer: LogWriter) -> tuple[Lo
     """
     rows: dict[bytes, _Calls] = {}
     marks = Marks()
-    for start, end in _lines_back(text):
+    for start, end in lines_back(text, _WORDS, most=MAX_LINES):
         found = _OF_NCCL.search(text, start, min(end, start + 2000)) or _OF_TORCH.search(text, start, min(end, start + 2000))
         mark = marks.of(text[start:end]) if found is not None else b""
         if found is not None and (mark in rows or len(rows) < MAX_WRITERS):
@@ -81,15 +80,3 @@ def _call(found: re.Match[bytes], writer: LogWriter, file_line: int) -> LogCall:
 
 def _number(told: dict[str, bytes]) -> int:
     return int(told["number"], 16 if "comm" in told else 10)
-
-
-def _lines_back(text: bytes) -> Iterator[tuple[int, int]]:
-    """Lines with one of the words, the last one first."""
-    last = {word: text.rfind(word) for word in _WORDS}
-    for _ in range(MAX_LINES):
-        word, at = max(last.items(), key=lambda pair: pair[1])
-        if at == -1:
-            return
-        start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
-        yield start, len(text) if end == -1 else end
-        last[word] = text.rfind(word, 0, start)
