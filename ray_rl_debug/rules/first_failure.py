@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from ray_rl_debug.model.log_story import StoryEntry
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding
-from ray_rl_debug.story.candidates import waited_in_vain
+from ray_rl_debug.story.candidates import names_exception, waited_in_vain
 from ray_rl_debug.story.of_the_run import is_of_the_run
 
 ID = "RRD507"
@@ -35,7 +35,6 @@ LAST_RESORT = True
 MAX_LINES = 8
 _SENTENCES = re.compile(r"(?=(?:\S{1,80} ){14})[^\[({].{0,2000}[a-z)`\"][,.;] [A-Za-z`]")
 """A line of a post, not of a program: a report of what happened, with all that its writer takes it for."""
-_RAISED = re.compile(r"^[\w.]+(?:Error|Exception)\b")
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -63,5 +62,5 @@ def _certainty(first: StoryEntry, scene: Scene) -> Certainty:
         return Certainty.POSSIBLE  # whoever did not answer is the cause, and that one is not told
     if first.kind == "death" and first.time_s is None and _SENTENCES.match(first.text):
         return Certainty.POSSIBLE
-    told = first.kind in ("traceback", "death") or _RAISED.match(first.text) is not None
+    told = first.kind in ("traceback", "death") or names_exception(first.text)
     return Certainty.LIKELY if told and not scene.view.seen and is_of_the_run(first, scene.story) else Certainty.POSSIBLE

@@ -47,6 +47,7 @@ _IN_VAIN = re.compile(
     r"|ServerTimeoutError|FutureTimeoutError|DeadlineExceeded|queue\.Empty|Empty|zmq\.error\.Again)\b"
 )
 """Exceptions of a process that waited for another one in vain."""
+_EXCEPTION_FIRST = re.compile(r"^[\w.]+(?:Error|Exception)\b")
 _FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
 _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
 _CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
@@ -97,6 +98,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def subject(self) -> LogWriter:
         """Who failed: whom the text names, else who wrote it."""
         return self.event.about or self.event.writer
+
+
+def names_exception(text: str) -> bool:
+    """Does a text begin with the name of an exception? A line of level error alone says less."""
+    return _EXCEPTION_FIRST.match(text) is not None
+
+
+def last_line(event: LogEvent) -> int:
+    """Where all that was read of it ends: the last of equal failures, or the line of a traceback that is shown."""
+    return max(event.last_line or 0, event.text_line or 0, event.file_line)
 
 
 def waited_in_vain(text: str) -> bool:
@@ -234,7 +245,7 @@ def _survived(
     steps: Sequence[tuple[float, LogStep, LogBook]],
     moved: Mapping[str, Shift],
 ) -> str | None:
-    last = max(event.last_line or 0, event.text_line or 0, event.file_line)
+    last = last_line(event)
     later = [] if TELLS_OLDER.search(event.text) else [s for s in book.steps if s.file_line > last]
     own = [s for s in later if is_same(s.writer, event.writer)]
     is_known = event.writer != LogWriter()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.model.snapshot.log_book import LogEvent
-from ray_rl_debug.story.candidates import Candidate
+from ray_rl_debug.story.candidates import Candidate, last_line
 from ray_rl_debug.story.evidence import tells_of_an_end
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
@@ -34,7 +34,7 @@ def _is_last(one: Candidate) -> bool:
     """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on."""
     if one.event.is_after_work or (one.event.is_followed and one.signature is None):
         return False
-    return bool(one.book.steps) and all(s.file_line < _last_line(one.event) for s in one.book.steps)
+    return bool(one.book.steps) and all(s.file_line < last_line(one.event) for s in one.book.steps)
 
 
 def _passed_before(event: LogEvent, passed: Sequence[LogEvent]) -> bool:
@@ -44,7 +44,3 @@ def _passed_before(event: LogEvent, passed: Sequence[LogEvent]) -> bool:
 
 def _same(a: str, b: str) -> bool:
     return without_digits(a) == without_digits(b)
-
-
-def _last_line(event: LogEvent) -> int:
-    return max(event.last_line or 0, event.text_line or 0, event.file_line)

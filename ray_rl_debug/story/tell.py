@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
-from ray_rl_debug.story.candidates import Candidate, Class, candidates, was_told_to_end
+from ray_rl_debug.story.candidates import Candidate, Class, candidates, names_exception, was_told_to_end
 from ray_rl_debug.story.clocks import Shift, clock_text, is_comparable, shifts
 from ray_rl_debug.story.noted import WHY, only_noted
 from ray_rl_debug.story.people import person, unified
@@ -134,7 +134,7 @@ def _named_beside(best: Candidate, moment: Sequence[Candidate]) -> Candidate:
 
 def _is_bare(one: Candidate) -> bool:
     """A line of level error alone says less than a traceback or a known error."""
-    return one.event.kind == "error" and one.signature is None and not re.match(r"^[\w.]+(?:Error|Exception)\b", one.event.text)
+    return one.event.kind == "error" and one.signature is None and not names_exception(one.event.text)
 
 
 def _folded(ordered: Sequence[Candidate]) -> list[list[Candidate]]:
