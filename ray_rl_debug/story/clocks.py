@@ -7,7 +7,6 @@ was last written is another time zone; and so is a whole number of hours between
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from statistics import median
@@ -54,7 +53,7 @@ def shifts(books: Sequence[LogBook]) -> tuple[dict[str, Shift], str | None]:
     timed = [b for b in books if b.last_time_s is not None]
     if len(timed) < 2:
         lacking = [b for b in books if b.last_time_s is None and b.events]
-        return {}, _lack(lacking, books)
+        return {}, _without_times(lacking, books)
     reference = _reference(timed)
     found: dict[str, Shift] = {}
     steps = {b.file: _step_times(b.steps) for b in timed}
@@ -71,7 +70,7 @@ def shifts(books: Sequence[LogBook]) -> tuple[dict[str, Shift], str | None]:
             found[book.file] = shift
     lacking = [b for b in books if b.last_time_s is None and b.events]
     if lacking:
-        return found, _lack(lacking, books)
+        return found, _without_times(lacking, books)
     apart = [b for b in timed if b is not reference and b.file not in found and _is_apart(b, reference)]
     unsure = f"the times of {_name(apart[0])} and {_name(reference)} do not overlap, and nothing tells whether their clocks agree" if apart else None
     return found, unsure
@@ -157,13 +156,13 @@ def _is_apart(a: LogBook, b: LogBook) -> bool:
     return a.last_time_s < b.first_time_s - 60 or b.last_time_s < a.first_time_s - 60
 
 
-def _lack(lacking: Sequence[LogBook], books: Sequence[LogBook]) -> str | None:
+def _without_times(lacking: Sequence[LogBook], books: Sequence[LogBook]) -> str | None:
+    """Which files have no times beside others, whose order is not sure for that."""
     if not lacking or len(books) < 2:
         return None
-    groups: dict[str, int] = defaultdict(int)
-    for book in lacking:
-        groups[_name(book)] += 1
-    return f"{next(iter(groups))} {f'and {len(lacking) - 1} more files have' if len(lacking) > 1 else 'has'} no times"
+    more = len(lacking) - 1
+    others = f"and {more} more {'file' if more == 1 else 'files'} have" if more else "has"
+    return f"{_name(lacking[0])} {others} no times"
 
 
 def _name(book: LogBook) -> str:
