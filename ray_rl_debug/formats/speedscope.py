@@ -11,7 +11,7 @@ from ray_rl_debug.model.errors import UnreadableFileError
 
 SIGN = b"speedscope.app/file-format"
 SECOND_SHARE = 0.1
-"""Of a thread's samples: from here on its second stack counts as another place where it was."""
+"""Of a thread's samples, in any kind of profile: from here on its second stack counts as another place where it was."""
 MAX_FRAMES = 500
 _NAME = re.compile(r"(?:Process (?P<pid>\d{1,9}))?.{0,200}?[Tt]hread (?P<tid>0x[0-9a-fA-F]+|\d{1,9})(?: ?\(?\"?(?P<name>[^\"()]{1,120})\"?\)?)?")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.logs.words import judge
 
 _LITERAL = re.compile(r"b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\"")
@@ -25,7 +26,7 @@ _OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|res
 """A key of what a sandbox or a tool gave back."""
 
 
-_HELD = re.compile(r"[\"'](?P<key>\w{1,40})[\"']: ?b?[\"'](?:\\\\n|\\n)*Traceback \(most recent call last\)")
+_HELD = re.compile(r"[\"'](?P<key>\w{1,40})[\"']: ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START))
 
 
 def holds_as_data(text: str) -> bool:

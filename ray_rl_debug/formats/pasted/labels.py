@@ -146,8 +146,6 @@ _PROGRESS = re.compile(
     re.IGNORECASE,
 )
 """``Training completed for rank 6.``: what a program says of itself, and no heading."""
-_SHORT = 100
-"""A heading has no more characters."""
 _MOST_WORDS = 14
 """Of a sentence that is read whole."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
@@ -181,7 +179,7 @@ def read(text: str) -> Head | None:
         names = re.findall(r"[A-Za-z][\w.-]*", listed["names"])
         return Head(level="label", node=",".join(names), count=len(names) if len(names) > 1 else None, is_new=True)
     if (
-        len(stripped) <= _SHORT
+        len(stripped) <= said.HEADING_CHARS
         and (whose := _WHOSE_STACK.match(stripped)) is not None
         and not (_PID.search(stripped) or rank_numbers.is_named(stripped))
     ):

@@ -12,9 +12,7 @@ import msgspec
 
 from ray_rl_debug.formats.pasted import mixed, prefixes, said, torn
 
-MAX_CHARS = 16_000
-"""Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
-
+MAX_CHARS = torn.MAX_CHARS
 MAX_REWRITTEN = 200
 _MAX_KEPT, _MOST_KEPT = 300, 8_192
 """Characters of a line that is remembered, and how many such lines are."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.speedscope import SECOND_SHARE
 
-SECOND_SHARE = 0.1
-"""Of a thread's weight: from here on its second stack counts as another place where it was."""
 THREAD_FRAMES = 5
 """Outermost frames by which two threads of Python differ: three of threading's, the target, and what that calls."""
 

@@ -45,7 +45,6 @@ _OF_WHOM = re.compile(
     r"\s(?:on|of|for|from) (?P<who>(?:(?:ranks?|pids?|process(?:es)?) )?\d{1,9}(?:(?:, ?| and |, and )\d{1,9}){0,16})\b", re.IGNORECASE
 )
 """*py-spy on 8102 and 8103 shows ...*"""
-_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "both": 2}
 
 
 def read(text: bytes) -> list[Partial]:
@@ -239,4 +238,4 @@ def _count(who: re.Match[str]) -> int | None:
     told = (who["count"] or who["many"] or "").lower()
     if told.isdecimal():
         return int(told)
-    return _WORDS.get(told) or said.count_in(who[0])
+    return said.COUNTS.get(told) or said.count_in(who[0])

@@ -50,7 +50,7 @@ _ONE_RANK = re.compile(r" ?(?:the one of )?rank[ #:_]?(?P<rank>\d{1,6})\b(?! ?(?
 _CLOCK = re.compile(r"(?<![\d:.])(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?![\d:])")
 NO_STACK = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
 """Words of a sentence whose arrows are no stack: it tells what should be, or what follows what."""
-_SHORT = 100
+HEADING_CHARS = 100
 """A heading has no more characters."""
 RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
 """``rank0 .. rank6``: both ends with the word."""
@@ -110,7 +110,8 @@ _TOOL = re.compile(
 )
 _PID = re.compile(r"(?:\bpid\b[ =:#]{0,3}|--pid[ =]|-p |PID[:= ]{1,2}|[Pp]rocess (?:id )?#?)(\d{1,9})\b")
 _PIDS = re.compile(r"(?<![\w.:])\d{3,9}(?![\w.:])")
-_WORDS = dict(zip("one two three four five six seven eight both".split(), (1, 2, 3, 4, 5, 6, 7, 8, 2), strict=True))
+COUNTS = dict(zip("one two three four five six seven eight both".split(), (1, 2, 3, 4, 5, 6, 7, 8, 2), strict=True))
+"""How many of them a word says that there are."""
 _NAMES_IT = re.compile(
     r"\b(?:nodes?|hosts?|machines?|pods?|ranks?|workers?|gpus?|cards?|stages?|steps?|processe?s?|parts?|dumps?|looks?|replicas?|servers?|engines?"
     r"|instances?|jobs?|tasks?|actors?|attempts?|iterations?|epochs?|cases?)[ _-]?#?$",
@@ -172,7 +173,7 @@ def as_rank(text: str) -> int | None:
 
 def clock_s(text: str) -> float | None:
     """``second dump at 14:30`` → 52200: when somebody looked."""
-    found = _CLOCK.search(text) if len(text) <= _SHORT and ":" in text and _LOOKED.search(text) else None
+    found = _CLOCK.search(text) if len(text) <= HEADING_CHARS and ":" in text and _LOOKED.search(text) else None
     if found is None or _TWO_TIMES.search(text):
         return None
     return 3600.0 * int(found["h"]) + 60.0 * int(found["m"]) + int(found["s"] or 0)
@@ -248,5 +249,5 @@ def _count(text: str) -> int | None:
     if found is None:
         return None
     word = found["count"].lower()
-    count = _WORDS.get(word) or (int(word) if word.isdecimal() else None)
+    count = COUNTS.get(word) or (int(word) if word.isdecimal() else None)
     return count if count is not None and 0 < count <= 1_000_000 else None

@@ -20,6 +20,7 @@ _CHILD = re.compile(r"Process \w{0,40}Process-\d{1,5}(?::\d{1,5}){0,4}:\s{0,8}$"
 """What multiprocessing writes over the traceback of a child."""
 _MOST_PIECES = 4
 MAX_CHARS = 16_000
+"""Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
 
 
 def rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
