@@ -109,7 +109,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     return Spotted((kind, who, shape_of(head.text)), kind, head, text, start, end, who, signature)
 
 
-def tell(window: Window, one: Spotted, number: int) -> LogEvent:
+def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
     """The failure as a fact; `number` is its line."""
     block, head = one.block, one.head
     source = head if head.time_s is not None or one.before is None else one.before

@@ -41,7 +41,7 @@ _OF_SERVICES = frozenset({"accelerators", "kubernetes", "nccl", "os", "slurm"})
 
 def is_followed(window: Window, one: Spotted) -> bool:
     """Did the writer of an error write on as if nothing had ended?"""
-    return _may_be(one) and _BY_ITSELF.search(one.text) is None and _wrote_on(window, one)
+    return _is_silent_if_ended(one) and _BY_ITSELF.search(one.text) is None and _wrote_on(window, one)
 
 
 def is_after_work(window: Window, one: Spotted) -> bool:
@@ -53,8 +53,8 @@ def _is_grave(one: Spotted) -> bool:
     return one.head.level == "F" or TELLS_OLDER.search(one.text) is not None
 
 
-def _may_be(one: Spotted) -> bool:
-    """Would its writer be silent by now, had it ended?"""
+def _is_silent_if_ended(one: Spotted) -> bool:
+    """Would its writer say no more, had it ended? Services tell how others end, and who loses a device may still write."""
     if _is_grave(one):
         return False
     return one.signature is None or not (one.signature.layer in _OF_SERVICES or OF_A_DEVICE.search(one.text))

@@ -44,11 +44,11 @@ WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
 LINES_BACK = 40
 """So many lines before an error in a thread are read for words that the work is done."""
-_TRACKERS = ("wandb",)
+_TRACKING_PROGRAMS = ("wandb",)
 _SERVE_ALL = ("raylet", "gcs_server", "autoscaler")
 """Parts of Ray that speak of the objects and processes of others, who tell how it went on."""
 _SHELLS = ("bash", "sh")
-_TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
+_SHARED_MEMORY_TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
 """Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
 _ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
 """A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
@@ -125,7 +125,7 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "text that a model was asked or gave"
     if is_shown(window, one.head.writer, one.start, one.end):
         return "the program shows what another one printed"
-    if one.block is not None and _TRACKER.match(one.block.frame or ""):
+    if one.block is not None and _SHARED_MEMORY_TRACKER.match(one.block.frame or ""):
         return "Python's tracker of shared memory caught it"
     if one.block is None and one.kind == "error" and one.signature is None and (why := aside(one.text)) is not None:
         return why
@@ -359,7 +359,7 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
     """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
     if one.block is not None:
         return before.text.startswith(IN_THREAD) or _CANCELLED.match(one.text) is not None
-    if one.kind == "error" and one.signature is None and one.head.writer.program in _TRACKERS:
+    if one.kind == "error" and one.signature is None and one.head.writer.program in _TRACKING_PROGRAMS:
         return True
     if one.signature is not None:
         return one.signature.effect == "cascade" or (one.signature.late and (_DIED.search(one.text) or _PARTS.search(one.text)) is not None)

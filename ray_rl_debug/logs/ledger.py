@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.logs.events import spot, tell
+from ray_rl_debug.logs.events import as_event, spot
 from ray_rl_debug.logs.spotted import Key, Spotted
 from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, Window
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
@@ -50,7 +50,7 @@ class Ledger:
         if len(self._held) >= MAX_EVENTS:
             self.left_out += 1
             return
-        self._held[one.key] = _Held(tell(window, one, number))
+        self._held[one.key] = _Held(as_event(window, one, number))
 
     def events(self) -> tuple[LogEvent, ...]:
         """All that were noted."""
@@ -65,7 +65,7 @@ class Ledger:
         window = Window(text, near_s=self._near_s, common=self.common)
         end = text.find(b"\n", start)
         again = spot(window, start, len(text) if end == -1 else end, self._matcher, self._writer)
-        last = tell(window, again, number) if again is not None else None
+        last = as_event(window, again, number) if again is not None else None
         if last is None or (last.handled is None) == (event.handled is None):
             return (whole,)
         if last.handled is not None:

@@ -55,7 +55,7 @@ def _near(text: str, found: re.Match[str]) -> str:
     return text[max(0, found.start() - _NEAR) : found.end() + _NEAR].strip()
 
 
-def tell(told: Sequence[tuple[int, Said]], dumps: Sequence[Partial]) -> None:
+def add_to_ranked(told: Sequence[tuple[int, Said]], dumps: Sequence[Partial]) -> None:
     """What a tool said of ranks without stacks, to those whose stacks are shown with their ranks."""
     ranked = [(d, {*d.ranks, *([d.rank] if d.rank is not None else [])}) for d in dumps if d.threads]
     shown = {rank for _, ranks in ranked for rank in ranks}
@@ -66,7 +66,7 @@ def tell(told: Sequence[tuple[int, Said]], dumps: Sequence[Partial]) -> None:
                     dump.said.append((number, one))
 
 
-def add(number: int, text: str, dumps: Sequence[Partial]) -> None:
+def add_to_paragraph(number: int, text: str, dumps: Sequence[Partial]) -> None:
     """The remark, to the processes that the same paragraph shows waiting; one that it shows is not absent."""
     found = _absent(text) if dumps else None
     if found is None:

@@ -124,7 +124,7 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
         who, told = _who_entered(clause, GO_IN)
         if who is not None and told is not None and who["ranks"] and (frames := prose_places.read(told)):
             _add(number, clause.strip(), who, frames, dumps)  # what one does, where the same sentence says of others that they stand
-    absent.add(number, text, dumps[before:])
+    absent.add_to_paragraph(number, text, dumps[before:])
 
 
 def _name_each(dumps: list[Partial], heads: list[Head]) -> None:

@@ -94,7 +94,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         dumps += beside
         for dump in beside:
             left.take(dump.line or 0)
-    absent.tell(missing, dumps)
+    absent.add_to_ranked(missing, dumps)
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:
