@@ -38,11 +38,12 @@ _CLEARS = re.compile(
 )
 """Who clears something away that is not there any longer has what it wanted."""
 _VALUE = re.compile(r"[\w ./-]{1,40}[:=] ?(?:\w{1,20})?[\[{(<].*[\]})>]$")
+"""A name and the printed value of an object."""
 _TROUBLE = re.compile(
     r"(?i:err|fail|\bnot?\b|exception|cannot|unable|invalid|fatal|abort|crash|kill|dead|die|lost|refus|den(?:y|ied)|timed? ?out|exceed|corrupt"
     r"|missing)"
 )
-"""Words of which a printed value has none."""
+"""With one of these words a printed value may tell of an error all the same."""
 
 
 def aside(text: str) -> str | None:

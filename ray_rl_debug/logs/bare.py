@@ -1,4 +1,4 @@
-"""What somebody may have caught and printed, or may be of somebody else, with no word beside it that anything of the run ended."""
+"""Is an error bare: caught and printed, or of somebody else, as far as the text tells, with no word beside it that anything of the run ended?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whose object is it? In a list of Kubernetes that also names parts of the run, what has no name of a run, or another namespace, may be anybody's."""
+"""Failures of Kubernetes objects that may be of no part of the run.
+
+In a list that names parts of the run as well, an object that is called like no part of a run, or is of another namespace, may be anybody's.
+"""
 
 from __future__ import annotations
 

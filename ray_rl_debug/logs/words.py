@@ -31,7 +31,7 @@ EXCEPTION = re.compile(
 )
 """An exception as Python ends a traceback with it."""
 ANY_NAME = re.compile(rf"^(?P<name>{_NAME}|[a-z_]\w*\.[\w.]*[a-z]\w*)(?:\([\w., ]{{1,80}}\))?(?::(?: (?P<said>.*)|$)|$)")
-"""The same, of any class; only believed at the end of a traceback."""
+"""The last line of a traceback, whatever the class is called: anywhere else such a line may be anything."""
 
 
 def _any(*parts: str) -> str:
@@ -126,14 +126,14 @@ INNOCENT = re.compile(
     )
 )
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
-_SAID = _any(
+_DONE_ABOUT_IT = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded",
     r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b)|\bback (?:in)?to the queue\b|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
-"""A number of such, as in ``skipped=0``, says nothing of the error beside it."""
+"""Words for what a program did about an error. A count of them, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
     r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + _any(
@@ -156,7 +156,7 @@ _GOES_ON = (
         r"[Nn]ext (?:try|attempt|retry) in\b|(?:[Aa]ttempt|[Tt]ry|[Rr]etry) #?\d+ (?:in \d|ok\b|succeed|work)",
         r"(?:at|on|in|during) (?:try|attempt|retry) #?\d+(?! ?(?:s|sec|min|h)\b)",
         r"(?:(?<=\d: )|^)\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
-        rf"(?:{_SAID})(?![\"']?[=:] ?\d)",
+        rf"(?:{_DONE_ABOUT_IT})(?![\"']?[=:] ?\d)",
     )
     + ")"
 )
@@ -185,11 +185,11 @@ _WENT_ON = re.compile(
         r"\b[Dd]efault(?:s|ing) to\b|^AUTOTUNE \w+\(",  # the latter: Inductor's table of the kernels that fitted
     )
 )
-"""More words that mean it in the lines behind an error."""
+"""In a line behind an error these words say as well that its program goes on."""
 _DENIED = re.compile(
     r"(?:\b(?:[Nn]o|[Nn]ot|[Nn]obody|[Nn]one|[Nn]othing|[Nn]either|[Nn]ever|[Cc]annot|[Cc]an't)|(?<![\w./-])0 (?:of|out))\b[^.,;:]{0,60}$"
 )
-"""In front of them, in the same part of the sentence."""
+"""A word that denies what comes next in the same part of the sentence: a death (`DEATH`), or that a program goes on (`_WENT_ON`)."""
 GIVES_UP = re.compile(
     _any(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
@@ -200,11 +200,11 @@ GIVES_UP = re.compile(
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
     )
 )
-"""Words of a program that does not."""
+"""Words of a program that ends, or does not go on with its work, because of an error."""
 
 
 _PROMISES = re.compile(r"\bwill be (?:retried|rescheduled|restarted)\b(?! (?:if|when|unless)\b)|\b(?:[1-9]\d*|infinite) retries (?:left|remaining)\b")
-"""What is told with them goes on, however unexpectedly it ended this time."""
+"""Words that outweigh those of giving up in the same line: what ended, however unexpectedly, will be started again."""
 
 
 SAID_OF_ANOTHER = re.compile(
@@ -239,7 +239,7 @@ OF_A_SAMPLE = re.compile(
 """What trainers print in front of what a model was asked and what it said, or around it (tables and panels of rich, one object per sample), and how
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
 ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
-"""Words with which even the line of a known error tells of none."""
+"""The line of a known error that holds these words tells of no error: something ended well."""
 TELLS_OLDER = re.compile(r"\bfailed\b.{0,60}\blast available logs\b")
 """Behind such a line of Ray's stands what was written before it."""
 HOLDS_A_SAMPLE = re.compile(r"\b(?:prompts?|messages|completions?|responses?|content)[\"']?[:=] ?[\[{(]{0,3}[\"']")

@@ -29,12 +29,13 @@ _CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError)\b"
 _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*\(?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
 """Beside such words: it ended with another code or signal, and nobody told it to."""
 _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b")
+"""torch's watchdog of its own process: the reason stands in the lines above."""
 _NAME_ALONE = re.compile(r"\W{0,4}(?:(?:\[?PG[^\]\n]{0,60})?\b(?:[Rr]ank|[Pp]id|[Pp]rocess|[Ww]orker|[Nn]ode) ?#?\d{1,8})?\W{0,4}$")
 """An error whose first line only says of whom it is: ``Rank 2``, and torch's report below."""
 TOLD_TO_END = "the process was told to end"
 NOTED = "logged as a note"
 WENT_ON = "went on: "
-"""So begin excuses by the level of a line, and by work that was counted behind it."""
+"""How an excuse begins: by the level of the line, and by work that was counted behind it. `taken_back` knows these two by their first words."""
 _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
     r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
@@ -51,8 +52,10 @@ _EXCEPTION_FIRST = re.compile(r"^[\w.]+(?:Error|Exception)\b")
 _FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
 _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
 _CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
+"""The first is what code on a GPU prints, without any process; the second is the error that its process raises then."""
 _SHORT_OF_MEMORY = re.compile(r"\binsufficient shared memory \(shm\)")
 _LOADER_KILLED = re.compile(r"\bDataLoader worker \(pid(?:\(s\))? \d+\) is killed")
+"""The same pair of a DataLoader: its child says why, and names nobody; the parent names the child."""
 _CHILD_FAILED = re.compile(r"\bChildFailedError:")
 _ROOT_CAUSE = "(first observed failure)"
 """How torchrun heads the rank that it saw end first, below its error."""

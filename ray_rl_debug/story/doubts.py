@@ -20,13 +20,15 @@ _OF_WHY = (
     r"(?:expect|miss|unable|cannot|not|no|never|see|check|pleas|possib|like|may|might|would|must|should|due|caus|because|consider|try|mak|set"
     r"|us(?:e|ing) |got |requir|need|invalid|unknown|unsupported)"
 )
-"""Of those that give a reason or advice."""
+"""Beginnings of words by which a second clause gives a reason or advice."""
 _PASSIVE = (
     r"(?!(?:error )?code|(?:\w+ )?information)(?:[\w'-]+ ){0,4}?(?:was|were|is|are|will be|has been|have been|gets?) (?:\w+ly )?"
     r"(?!(?:in|on|at|of|the|an?)\b)[a-z]{2,}\b"
 )
 _ING = r"(?!during|including|according|using)[a-z]{3,}ing\b(?! (?:is|was|error|fail))"
+"""Two forms in which a clause tells what was done: ``slot was refilled``, ``halving to 32``."""
 _BETWEEN = r"(?:[,;]|->|=>| - |\.(?= (?:The|It|They|A) (?:\w+ )?(?:was|were|has been|have been) )) ?(?:(?:The|It|They|A) )?"
+"""Between an error and such a clause."""
 _WENT_ON = re.compile(
     rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
     r"|(?:[,;]| -|->) ?(?:(?:so|and|now) )*us(?:es|ing) (?:the |its |an? )?(?:\w+ )?"
