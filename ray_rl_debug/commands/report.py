@@ -24,14 +24,14 @@ Examples:
   rayrl-debug report /tmp/nccl_trace_rank_*   # Flight Recorder dumps
   rayrl-debug report run/hang_detector/       # what Ray Train captured
   rayrl-debug report slurm-812.out ray/logs/  # known errors in logs
-  rayrl-debug report --hung-for 40m dumps/    # stands since 40 minutes
+  rayrl-debug report --hung-for 40m dumps/    # it has hung for 40 min
   rayrl-debug report --format html hang/snapshot.json.gz > page.html
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, one_of_many=True, allow_dash=True, path_type=Path), metavar="FILE...")
-@click.option("--hung-for", type=Duration(), metavar="TIME", help="How long the run has hung, as you know: 90s, 40m, 2h.")
+@click.option("--hung-for", type=Duration(), metavar="TIME", help="How long the run has hung, if you know it: 90s, 40m, 2h.")
 @rendering
 def report(
     files: tuple[Path, ...], hung_for: float | None, format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool
@@ -42,7 +42,8 @@ def report(
     faulthandler, torch's debug server) as printed or as pasted into an issue, a Flight Recorder dump, an answer of ncclras, or a log. A folder
     stands for its files, - for standard input, and <(COMMAND) is read too. A file that cannot be used is listed with the reason; the others are used.
 
-    Who gives stacks says that the run hangs: one look gives a possible cause and what to dump next, equal looks at a distance a likely one.
+    Stacks that you collected yourself are taken as those of a run that hangs: one look gives a possible cause and what to dump next; equal looks,
+    some time apart, give a likely one.
     """
     from ray_rl_debug.imports.folder import load
 

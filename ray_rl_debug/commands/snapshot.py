@@ -52,7 +52,7 @@ Examples:
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for all but the sampling.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
-@click.option("--once", is_flag=True, help="Look once, also where the first look is not sure and a longer one may be.")
+@click.option("--once", is_flag=True, help="Look once only, even where the first look is not sure and a longer one may be.")
 @click.option("--native", is_flag=True, help="Also read C++ frames. Slower, and each process stops a little longer.")
 @click.option("--pystack", is_flag=True, help="Take one more sample with pystack, where it is installed: it reads some processes that py-spy cannot.")
 @click.option("--no-engine-endpoints", is_flag=True, help="Do not ask vLLM and SGLang servers for their /metrics and whether they are paused.")

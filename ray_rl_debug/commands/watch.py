@@ -83,7 +83,7 @@ FILES = 128
     type=click.FloatRange(0.5, 60),
     default=2.0,
     show_default=True,
-    help="Seconds between two readings; half of it while something stands still, half more once the run is known.",
+    help="Seconds between two readings; half as many while something stands still, one and a half times as many once the run is known.",
 )
 @click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="Seconds before any stall is called a hang.")
 @click.option("--stall-ceiling", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds after which every stall is reported.")
