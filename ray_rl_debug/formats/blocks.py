@@ -17,6 +17,8 @@ MAX_BLOCKS = 1000
 _FLIGHT = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id)"')
 _OBJECT = re.compile(rb"^(?P<head>[^\n{}]{0,60})(?P<open>\{)[ \t\r]{0,80}(?:\n[ \t]{0,80})?\"", re.MULTILINE)
 _RANK = re.compile(rb"(?i)\brank[ _#:=]{0,3}(\d{1,6})\b")
+MOST_IN_VAIN = 16
+"""Objects that begin within each other and are cut off are each read to the end of the text: no more than so many times its length in all."""
 NEAR_BYTES = 64 << 10
 """Its first fields stand so near to its beginning."""
 HEAD_BYTES = 400
@@ -54,15 +56,20 @@ def _lists(data: bytes, taken: set[int]) -> Iterator[tuple[int, bytes]]:
 def _flights(data: bytes, taken: set[int]) -> Iterator[tuple[int, bytes]]:
     """Dumps of the Flight Recorder below or behind a name (``rank 0:``)."""
     decoder, text = json.JSONDecoder(), data.decode("latin-1")  # a character for each byte: places are the same in both
-    line, last, until = 1, 0, 0
+    line, last, until, in_vain = 1, 0, 0, 0
     for opened in itertools.islice(_OBJECT.finditer(data), MAX_BLOCKS):
         start = opened.start("open")
         if start < until or not _FLIGHT.search(data, start, start + NEAR_BYTES):
             continue
         try:
             _, until = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as e:  # cut off
+            in_vain += e.pos - start
+            if in_vain > MOST_IN_VAIN * len(data):
+                return
+            continue
         except (ValueError, RecursionError):
-            continue  # cut off
+            continue
         line += data.count(b"\n", last, start)
         last = start
         if start not in taken:

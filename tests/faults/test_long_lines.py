@@ -1,4 +1,4 @@
-"""One line of a log or a paste may be long, and made to keep us busy: it is read in the time of its length"""
+"""A line of a log, a frame or a document may be long, and made to keep us busy: it is read in the time of its length"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.logs.book import BookReader
 from ray_rl_debug.story.tell import tell
@@ -55,3 +56,13 @@ def test_a_long_line_of_a_paste(frame: str) -> None:
     dumps = read(text)
     assert any(d.pid == 12 and d.threads[0].frames for d in dumps)
     assert time.process_time() - began < MAX_S
+
+
+def test_documents_that_begin_within_each_other_and_never_end() -> None:
+    """400 dumps of the Flight Recorder begin within each other, and the text is cut off after half a megabyte.
+    It is found within seconds that none is whole, and one that stands before them is read."""
+    nested = '"entries": []\n' + '{"pg_config": [\n' * 400 + "1," * 250_000
+    whole = '{"pg_config": {}, "entries": []}\n'
+    began = time.process_time()
+    assert [line for line, _ in documents(f"{whole}{nested}".encode())] == [1]
+    assert time.process_time() - began < 2.0
