@@ -16,7 +16,7 @@ from ray_rl_debug.metric_sources.lines import read_lines
 from ray_rl_debug.metric_sources.printed import MAX_MAPPING, Printed
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_REPEATED = re.compile(r"\s*\[repeated \d+x across [^\]]*\]\s*(?:\([^)]*\))?\s*$")
+_REPEATED = re.compile(r"(?<!\s)\s*\[repeated \d+x across [^\]]{0,80}\]\s*(?:\([^)]*\)\s*)?$")
 """What Ray adds to a line that several processes wrote."""
 _VERL = re.compile(r"(?:^|[\s\])>])step:(\d{1,15}) - (?=\S+:)")
 _AREAL = re.compile(r"Train step (\d{1,15})/\d+ done")

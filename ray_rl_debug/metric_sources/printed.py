@@ -49,7 +49,7 @@ _RULED = re.compile(r"^\s*[-+=]{5,}\s*$")
 _SAME = frozenset(("epoch",))
 """Names that stand in each report of a step, whatever it reports."""
 _NOT_A_NUMBER = re.compile(r"(?<![\w'\"])(-?)(nan|inf(?:inity)?)(?![\w'\"])", re.IGNORECASE)
-_WRAPPED = re.compile(rf"\b(?:np\.|numpy\.|torch\.)?(?:float\d*|int\d*|tensor)\(\s*({_NUMBER})[^()]*\)", re.IGNORECASE)
+_WRAPPED = re.compile(rf"\b(?:np\.|numpy\.|torch\.)?(?:float\d*|int\d*|tensor)\(\s*({_NUMBER})(?![\d.])[^()]*\)", re.IGNORECASE)
 _OVER = "train_runtime"
 """The Trainer of Hugging Face sums up with it at the end of the run."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.logs.book import BookReader
+from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.story.tell import tell
 
 LENGTH = 100_000
@@ -66,3 +68,27 @@ def test_documents_that_begin_within_each_other_and_never_end() -> None:
     began = time.process_time()
     assert [line for line, _ in documents(f"{whole}{nested}".encode())] == [1]
     assert time.process_time() - began < 2.0
+
+
+OF_VERL, OF_OTHERS = "step:{} - reward:0.{}", "step {}: {{'reward': 0.{}}}"
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        (OF_OTHERS, "x" + " " * LENGTH + "y"),
+        (OF_OTHERS, "(W pid=7) x [repeated 7x across cluster]" + " " * LENGTH + "y"),
+        (OF_OTHERS, "step 3: {'loss': tensor( " + "7" * LENGTH + "}"),
+        (OF_VERL, "step:3 - reward:0.3" + " " * LENGTH + "- actor/x:1"),
+    ],
+    ids=["blanks", "repeated", "digits", "row"],
+)
+def test_a_long_line_among_metrics(form: str, line: str, tmp_path: Path) -> None:
+    """The console of a trainer holds a line of 100 kB that looks like one with metrics.
+    The metrics beside it are read within seconds."""
+    rows = [form.format(step, step) for step in range(1, 6)]
+    file = tmp_path / "train.log"
+    file.write_text("\n".join([*rows[:3], line, *rows[3:]]) + "\n")
+    began = time.process_time()
+    assert load([file], {}).series["reward"].steps[-1] == 5
+    assert time.process_time() - began < MAX_S
