@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-_THREAD = re.compile(r"(?:Traceback for|The frame stack for) thread (?P<tid>\d+) \((?P<name>.*?)\) \[(?P<status>[^\]]*)\]")
-_FRAME = re.compile(r'\s*\((?P<kind>Python|C)\) File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>.+?)\s*')
+_THREAD = re.compile(r"(?:Traceback for|The frame stack for) thread (?P<tid>\d+) \((?P<name>.*?)\) \[(?P<status>[^\]]{0,200})\]")
+_FRAME = re.compile(r'\((?P<kind>Python|C)\) File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>.+)')
 
 
 class PystackThread(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ def parse(lines: Iterable[str]) -> tuple[PystackThread, ...]:
     for line in lines:
         if head := _THREAD.match(line):
             threads.append((head, []))
-        elif threads and (frame := _FRAME.fullmatch(line)):
+        elif threads and (frame := _FRAME.fullmatch(line.strip())):
             threads[-1][1].append((frame["function"], frame["file"], int(frame["line"])))
     return tuple(
         PystackThread(

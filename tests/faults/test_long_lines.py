@@ -9,6 +9,7 @@ import pytest
 
 from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.formats.pystack import parse
 from ray_rl_debug.logs.book import BookReader
 from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.story.tell import tell
@@ -92,3 +93,16 @@ def test_a_long_line_among_metrics(form: str, line: str, tmp_path: Path) -> None
     began = time.process_time()
     assert load([file], {}).series["reward"].steps[-1] == 5
     assert time.process_time() - began < MAX_S
+
+
+def test_a_long_name_in_what_pystack_prints() -> None:
+    """A process names a thread and a function in 100 kB of what ends such a name, or of blanks.
+    The threads are read within seconds."""
+    head = "Traceback for thread {} ({}) [Has the GIL] (most recent call last):"
+    frame = '    (Python) File "/w/a.py", line 3, in {}'
+    lines = [head.format(7, ") [x" * (LENGTH // 4)), frame.format("f"), head.format(8, "MainThread"), frame.format(f"a{' ' * LENGTH}b")]
+    began = time.process_time()
+    threads = parse([*lines, frame.format("g  ")])
+    assert threads[-1].name == "MainThread"
+    assert threads[-1].frames[0] == ("g", "/w/a.py", 3)
+    assert time.process_time() - began < 2.0
