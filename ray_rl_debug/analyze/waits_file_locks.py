@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.waits_builds import build_edges
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import MAX_FILES, FileLock, OpenFile
 
 
 def file_lock_edges(view: View) -> Iterator[Edge]:
@@ -37,6 +38,12 @@ def _lock_edges(view: View) -> Iterator[Edge]:
             source = view.by_node_pid.get((node.name, waiter.pid))
             if holder is None or source is None or holder.pid == waiter.pid:
                 continue
+            if heirs := _heirs(view, node.name, holder):
+                for heir in heirs:
+                    evidence = f"pid {holder.pid} took the {waiter.kind} lock{_path_of(view, source, waiter.inode)} and has closed the file; "
+                    evidence += f"pid {heir.process.pid}, which it started, has it open still"
+                    yield Edge(source=source, target=heir.key, why=Why.FILE_LOCK, op=waiter.kind.lower(), evidence=evidence, among=_HEIRS)
+                continue
             target = view.by_node_pid.get((node.name, holder.pid), node_of_pid(node.name, holder.pid))
             path = _path_of(view, source, waiter.inode)
             yield Edge(
@@ -45,7 +52,39 @@ def _lock_edges(view: View) -> Iterator[Edge]:
                 why=Why.FILE_LOCK,
                 op=waiter.kind.lower(),
                 evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}",
+                certainty=Certainty.POSSIBLE if _may_have_closed(view, target, holder) else Certainty.PROVEN,
             )
+
+
+_HEIRS = "heirs of a lock"
+
+
+def _heirs(view: View, node: str, lock: FileLock) -> list[Seen]:
+    """Who inherited the open file of a lock from a process that took it and has closed the file: such a lock lasts until all have closed it."""
+    key = view.by_node_pid.get((node, lock.pid))
+    if lock.kind != "FLOCK" or key is None or not _is_read_without(view.seen[key], lock):
+        return []
+    below = [view.seen[k] for k in view.below.get((node, lock.pid), ())]
+    waiting = {row.pid for row in view.seen[key].node.locks if row.lock == lock.lock and row.waiting}
+    return [one for one in below if one.process.pid not in waiting and any(_is_of(f, lock) for f in one.process.files or ())]
+
+
+def _may_have_closed(view: View, key: str, lock: FileLock) -> bool:
+    """Was the file of a lock not seen among those of the process that took it? Then another may have inherited it, as nobody does POSIX's locks."""
+    one = view.seen.get(key)
+    if one is None or lock.kind != "FLOCK" or one.has_ended or any(_is_of(f, lock) for f in one.process.files or ()):
+        return False
+    return any(o.process.files for o in view if o.node is one.node)
+
+
+def _is_read_without(one: Seen, lock: FileLock) -> bool:
+    """Were all its files read, and is the one of the lock not among them?"""
+    files = [f for f in one.process.files or () if f.kind == "file"]
+    return 0 < len(files) < MAX_FILES and not any(_is_of(f, lock) or f.inode is None for f in files)
+
+
+def _is_of(file: OpenFile, lock: FileLock) -> bool:
+    return (file.device, file.inode) == (lock.device, lock.inode)
 
 
 def _own_lock_edges(view: View) -> Iterator[Edge]:

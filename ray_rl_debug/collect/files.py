@@ -13,12 +13,10 @@ from pathlib import Path
 from ray_rl_debug.collect.mounts import Mounts, read_mounts
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.model.foreign_text import as_text
-from ray_rl_debug.model.snapshot import FileLock, OpenFile
+from ray_rl_debug.model.snapshot import MAX_FILES, FileLock, OpenFile
 
-MAX_FILES = 200
-"""Kept per process, files and devices,"""
 MAX_SHARED = 512
-"""and what it can share with others: pipes, FIFOs, eventfds, segments of shared memory."""
+"""Kept per process of what it can share with others: pipes, FIFOs, eventfds, segments of shared memory."""
 SHARED_MEMORY = "/dev/shm/"
 _EVENTFD = "anon_inode:[eventfd]"
 _OF_KERNEL = re.compile(r"^(?:anon_inode:)?\[?(inotify|timerfd|pidfd)\b")

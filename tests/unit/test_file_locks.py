@@ -8,10 +8,12 @@ import pytest
 from msgspec.structs import replace
 from scenes import BARRIER, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snapshot
 
+from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.analyze.waits_file_locks import file_lock_edges
 from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import Cause, Report, State
-from ray_rl_debug.model.snapshot import AwaitedFile, FileLock, Process
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
+from ray_rl_debug.model.snapshot import AwaitedFile, FileLock, OpenFile, Process
 
 # As Linux 6.8 prints one holder and three who wait for it one behind the other.
 ROWS = """\
@@ -114,3 +116,39 @@ def test_whoever_holds_the_lock_file_open_is_waited_for_wherever_it_is() -> None
 def test_nobody_of_the_job_is_accused_where_another_program_holds_the_lock_file() -> None:
     report = extension(BATON, BATON, file=replace(LEFT, holders=(4711,)))
     assert {w.pid for f in report.findings if f.root for w in f.who} <= {4711}
+
+
+LICENCE = OpenFile(fd=5, path="/srv/licence", kind="file", inode=77, device="fe:00", writable=True)
+LOG = OpenFile(fd=1, path="/srv/log", kind="file", inode=12, device="fe:00", writable=True)
+
+
+def locked(*, taker_has: tuple[OpenFile, ...] | None, tool_has: tuple[OpenFile, ...] | None, kind: str = "FLOCK") -> list[tuple[int, Certainty]]:
+    """Whom one waits for at a lock that pid 100 took; pid 300 is a child of that one."""
+    stacks = Stacks()
+    taker = replace(process(stacks, 100, "python worker.py", "work@app/worker.py:9", kind="child", ppid=10), files=taker_has)
+    waits = replace(process(stacks, 101, "python worker.py", "lock@app/worker.py:5", kind="child", ppid=10), files=(LICENCE, LOG))
+    tool = replace(process(stacks, 300, "python tool.py", "run@app/tool.py:3", kind="child", ppid=100), files=tool_has)
+    locks = tuple(FileLock(lock=1, kind=kind, access="WRITE", pid=100 + i, device="fe:00", inode=77, waiting=i > 0) for i in range(2))
+    view = build_view(snapshot(stacks.node([taker, waits, tool], locks=locks)))
+    return [(int(e.target.rpartition("/")[2]), e.certainty) for e in file_lock_edges(view)]
+
+
+@pytest.mark.parametrize(
+    ("taker_has", "tool_has", "found"),
+    [
+        ((LICENCE, LOG), (LICENCE, LOG), [(100, Certainty.PROVEN)]),
+        ((LOG,), (LICENCE, LOG), [(300, Certainty.PROVEN)]),
+        ((LOG,), (LOG,), [(100, Certainty.POSSIBLE)]),
+        (None, (LICENCE, LOG), [(100, Certainty.POSSIBLE)]),
+        ((LOG,), None, [(100, Certainty.POSSIBLE)]),
+    ],
+    ids=["has it open", "a child has inherited it", "nobody has it open", "its files were not read", "those of its child were not read"],
+)
+def test_a_lock_lasts_with_whoever_has_inherited_the_open_file(
+    taker_has: tuple[OpenFile, ...] | None, tool_has: tuple[OpenFile, ...] | None, found: list[tuple[int, Certainty]]
+) -> None:
+    assert locked(taker_has=taker_has, tool_has=tool_has) == found
+
+
+def test_locks_of_posix_are_not_inherited() -> None:
+    assert locked(taker_has=(LOG,), tool_has=(LICENCE, LOG), kind="POSIX") == [(100, Certainty.PROVEN)]

@@ -17,6 +17,7 @@ from ray_rl_debug.model.snapshot.from_memory import SemaphoreUse, SharedSemaphor
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogSign, LogStep, LogWriter
 from ray_rl_debug.model.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.model.snapshot.process import (
+    MAX_FILES,
     MAX_SOCKETS,
     AsyncTask,
     Awaited,
@@ -56,6 +57,7 @@ from ray_rl_debug.model.snapshot.rollout_store import Runner
 from ray_rl_debug.model.snapshot.system_v import SystemV
 
 __all__ = [
+    "MAX_FILES",
     "MAX_SOCKETS",
     "SCHEMA",
     "TASK_CALLER",

@@ -115,6 +115,8 @@ class Thread(Fact, frozen=True, kw_only=True):
     """Time of the window that it was ready to run and had no core (second figure of schedstat)."""
 
 
+MAX_FILES = 200
+"""Kept per process, files and devices."""
 MAX_SOCKETS = 512
 """Kept per process; a server with more is told by its first ones, of those in ``CLOSE_WAIT`` last."""
 
