@@ -243,7 +243,7 @@ def _found(
         and any(t.awaited is not None and not any(map(is_own, t.chain)) for t in _tasks(server))
     ):
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="where a coroutine of its stands was not read"))
-    if edge is None and _lacks_other_end(scene, client):
+    if edge is None and scene.usual_s(client) is None and _lacks_other_end(scene, client):
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="for whom it waits was not seen"))
     if verdict.certainty is None:
         return
