@@ -173,7 +173,7 @@ def pausing_giver(feeder: Seen) -> SeenThread | None:
 
 def _may_wake(one: Seen, thread: SeenThread) -> bool:
     """Does its clock end the pause of a thread in time, or was the kernel's side of this one thread not read? Of stacks alone nobody read any."""
-    return may_end(thread.kernel) if thread.kernel is not None else bool(one.process.threads)
+    return may_end(thread.kernel) if thread.kernel is not None else bool(one.process.threads) or one.process.window_s is not None
 
 
 def pausing_handler(server: Seen) -> SeenThread | None:

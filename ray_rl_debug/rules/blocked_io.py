@@ -28,13 +28,14 @@ from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_all_in_
 from ray_rl_debug.analyze.kernel_calls import NO_NEWS, descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
-from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps, starved_loops
 from ray_rl_debug.analyze.places import OF_KERNEL, RETRIED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import AsyncTask
@@ -65,6 +66,7 @@ _PEERS = _SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 _FEW = 2
+_LOOPBACK = ("127.", "[::1]")
 _MET_AT = {
     Why.CHILD: Kind.CHILD,
     Why.AWAITED_CHILD: Kind.CHILD,
@@ -106,6 +108,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
             if kind_of(node) is NodeKind.UNSEEN:
                 who = [client.who()]
+            elif kind_of(node) is NodeKind.ADDRESS and name_of(node).startswith(_LOOPBACK) and scene.graph.hope(node) is Outlook.STANDS:
+                who = [scene.who(node)]  # a process of this machine that was not seen, and that does not read
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
@@ -237,12 +241,11 @@ def _found(
         # none of those that were read has the request
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
     elif (
-        server is not None
-        and edge is not None
-        and server.is_idle
-        and any(t.awaited is not None and not any(map(is_own, t.chain)) for t in _tasks(server))
+        server is not None and edge is not None and server.is_idle and any(t.awaited is None or not any(map(is_own, t.chain)) for t in _tasks(server))
     ):
-        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="where a coroutine of its stands was not read"))
+        verdict = _surely(
+            verdict, Judgement(certainty=Certainty.POSSIBLE, reason="where a coroutine of its stands, or for what it waits, was not read")
+        )
     if edge is None and scene.usual_s(client) is None and _lacks_other_end(scene, client):
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="for whom it waits was not seen"))
     if verdict.certainty is None:

@@ -238,6 +238,9 @@ quiet/checked_by_shells-1 | ended                            | that children of 
 connections_at_close | process 11465: async_tasks[1].chain[0] | in which code of the program a coroutine waits
 scores_asked_back    | process 32575: sockets[0]             | whom a client asks
 stages_by_tag        | process 25904: samples[2].threads[0].locals | from which rank it receives
+log_to_collector     | process 2395                          | who serves at a port of this machine, and does not read
+moves_in_buffer      | process 23637: async_tasks[2].awaited | for what a coroutine waits
+loaders_of_replay-healthy | process 12202: threads           | what the kernel says of a thread that pauses
 quiet/batching_window-1 | process 27032: threads[0]             | when its wait ends; what it was called with tells it too
 quiet/batching_window-1 | process 27032: threads[0].wakes_in_s  |
 kernels_of_sidecar-healthy | process 24651                         | a worker of the pool of torch's compiler
