@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import Beside, Site, any_peer_edges, receiver_edges, stray_edges
 from ray_rl_debug.analyze.seen import Seen, as_verb
-from ray_rl_debug.analyze.torch_calls import MEETS_ALL
+from ray_rl_debug.analyze.torch_calls import MEETS_ALL, ROOTED
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model import gaps
@@ -161,7 +161,7 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         op = site[0] or "collective"
         for target, evidence in said:
             if not beside.has_joined(target, site):
-                its = beside.certainty(one, target, sure)
+                its = Certainty.POSSIBLE if _may_be_through(op, target, len(said)) else beside.certainty(one, target, sure)
                 yield Edge(source=one.key, target=target.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=its)
         yield from _missing_edges(one, op, missing)
     if absent or in_p2p:
@@ -197,7 +197,7 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
                     continue
                 doing = "is stopped" if other.is_stopped else _elsewhere(other)
                 evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
-                sure = beside.certainty(one, other, Certainty.LIKELY)
+                sure = Certainty.POSSIBLE if _may_be_through(op, other, len(told)) else beside.certainty(one, other, Certainty.LIKELY)
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
             yield from _missing_edges(one, op, missing)
         sites = split_by_site(ranks)
@@ -206,6 +206,11 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
             for one, other in _across(list(sites.values())):
                 evidence = f"{other.identity.label} {other.at()} of {group.words} instead"
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _may_be_through(op: str, other: Seen, absent: int) -> bool:
+    """Is it one of several idle ranks, in a call that whoever has taken its part leaves before the others come?"""
+    return op in ROOTED and absent > 1 and other.is_idle and not other.is_stopped
 
 
 def _meet_all(sites: Iterable[Site]) -> bool:
