@@ -382,10 +382,11 @@ def looks_at_variables(task: AsyncTask) -> bool:
 
 
 def waits_for_requests(task: AsyncTask) -> bool:
-    """Does it wait for what another call of its function brings, or look at variables that only others of its process change?"""
+    """Does it wait for what another request brings, or look again and again at variables that another request changes?"""
     own = own_frame(task)
-    brings = own is not None and own.brings is True and task.awaited is not None and task.awaited.kind in ("queue", "event", "condition", "future")
-    return (brings and task.stable is not False) or looks_at_variables(task)
+    if own is None or own.brings is not True or task.awaited is None:
+        return False
+    return looks_at_variables(task) or (task.awaited.kind in ("queue", "event", "condition", "future") and task.stable is not False)
 
 
 def is_apart(task: AsyncTask) -> bool:

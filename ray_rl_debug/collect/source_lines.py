@@ -57,6 +57,8 @@ class SourceLine(NamedTuple):
     """Of the same: methods that set the flag which alone ends its loop."""
     gives_up: bool | None = None
     """Of the same: does it lie in a loop that gives up after a time?"""
+    requests_bring: bool | None = None
+    """Of a line where a coroutine waits or looks again: does another request to the same server bring that?"""
 
 
 _silent_mounts: set[str] = set()
@@ -106,10 +108,11 @@ def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
     for line in out.splitlines():
         try:
             key, names, apart, looks, *more = json.loads(line)
-            *asked, ended_by, limit = (*more, None, None, None, None, None)[:5]
-            is_apart, brings, takes, goes_round, gives_up = (one if isinstance(one, bool) else None for one in (apart, *asked, limit))
+            *asked, ended_by, limit, requests = (*more, None, None, None, None, None, None)[:6]
+            flags = (one if isinstance(one, bool) else None for one in (apart, *asked, limit, requests))
+            is_apart, brings, takes, goes_round, gives_up, requests_bring = flags
             looked, ended = (tuple(map(str, one)) if one is not None else None for one in (looks, ended_by))
-            yield int(key), SourceLine(tuple(map(str, names)), is_apart, looked, brings, takes, goes_round, ended, gives_up)
+            yield int(key), SourceLine(tuple(map(str, names)), is_apart, looked, brings, takes, goes_round, ended, gives_up, requests_bring)
         except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
             return
 
@@ -163,7 +166,7 @@ def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until_cp
         yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in _ASKED))
 
 
-_ASKED = ("looks_at", "brings", "takes", "goes_round", "ended_by", "gives_up")
+_ASKED = ("looks_at", "brings", "takes", "goes_round", "ended_by", "gives_up", "requests_bring")
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:

@@ -54,30 +54,68 @@ def looks_at(tree: ast.Module, line: int) -> tuple[str, ...] | None:
 def brings(tree: ast.Module, line: int) -> bool | None:
     """Does the function around a wait also bring what the wait is for: put into the queue, set the event, fill what the condition looks at?
 
-    Or does another function do so that answers requests, as the line tells that makes it a route of a server?
-    Not where the wait lies in a loop that nothing ends: such a one takes work, and only puts some back.
+    None: the line holds no such wait, or not what it is for.
+    """
+    function = next((n for n in reversed([*_around(tree, line)]) if isinstance(n, _Function)), None)
+    waits = [c for c in _calls(function or tree) if line in (c.lineno, c.end_lineno) and _name(c) in _WAITS]
+    if function is None or not waits:
+        return None
+    loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While) and not isinstance(n.test, ast.Constant)), None)
+    asked: list[ast.AST] = [argument.body for c in waits for argument in c.args if isinstance(argument, ast.Lambda)]
+    asked = asked or ([loop.test] if loop is not None else [c.func.value for c in waits if isinstance(c.func, ast.Attribute)])
+    wanted = _variables(asked)
+    for node in ast.walk(function):
+        given = [node.func.value] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVES else []
+        given += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call)):
+            return True
+    return False
+
+
+def requests_bring(tree: ast.Module, line: int) -> bool | None:
+    """Does what a coroutine waits for, or looks at again and again, come with another request to the same server?
+
+    So it is where a route of the server brings it, as the line tells that makes a function one; or another branch of the same function, as the
+    commands of a protocol are. What a request gives back when it is through is none: who waits for that has all others before it.
 
     None: the line holds no such wait, or not what it is for.
     """
     function = next((n for n in reversed([*_around(tree, line)]) if isinstance(n, _Function)), None)
     waits = [c for c in _calls(function or tree) if line in (c.lineno, c.end_lineno) and _name(c) in _WAITS]
     awaited = [n.value for n in ast.walk(function or tree) if isinstance(n, ast.Await) and n.lineno == line and not isinstance(n.value, ast.Call)]
-    if function is None or not (waits or awaited):
+    looks = looks_at(tree, line) == ()
+    if function is None or not (waits or awaited or looks):
         return None
-    loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While) and not isinstance(n.test, ast.Constant)), None)
+    loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While)), None)
     asked: list[ast.AST] = [argument.body for c in waits for argument in c.args if isinstance(argument, ast.Lambda)]
-    asked = asked or [c.func.value for c in waits if isinstance(c.func, ast.Attribute) and c.func.attr == "get"]  # a loop around it is no condition
-    asked = asked or ([loop.test] if loop is not None else [c.func.value for c in waits if isinstance(c.func, ast.Attribute)])
+    asked += [loop.test] if looks and loop is not None else []
     wanted = _variables(asked)
-    around = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While | ast.For | ast.AsyncFor)), None)
-    if isinstance(around, ast.While) and isinstance(around.test, ast.Constant) and not any(_ways_out(around)):
-        return False
-    if _gives(function, wanted):
-        return True
     held = [*awaited, *(c.func.value for c in waits if isinstance(c.func, ast.Attribute)), *(a for c in waits for a in c.args[:1])]
     objects = _linked(function, {base for n in held if (base := _base(n)) not in (None, "asyncio")})
+    beside = [n for test in ast.walk(function) if isinstance(test, ast.If) for n in _other_branch(test, line)]
+    if any(_gives(n, wanted | objects, set()) or _wakes(n, objects) for n in beside):
+        return True
     others = [n for n in ast.walk(tree) if isinstance(n, _Function) and n is not function and _is_route(tree, n)]
-    return any(_gives(other, wanted | objects) or _wakes(other, _linked(other, objects)) for other in others)
+    return any(_gives(other, wanted | objects, _shared(other)) or _wakes(other, _linked(other, objects)) for other in others)
+
+
+def _other_branch(test: ast.If, line: int) -> list[ast.stmt]:
+    in_body, in_else = (any(n.lineno <= line <= (n.end_lineno or n.lineno) for n in branch) for branch in (test.body, test.orelse))
+    return test.orelse if in_body else test.body if in_else else []
+
+
+def _gives(part: ast.AST, wanted: set[str], shared: set[str]) -> bool:
+    """Does it put something into one of these, or assign a variable that it shares?"""
+    for node in ast.walk(part):
+        given = [node.func.value] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVES else []
+        given += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call) or g.id in shared):
+            return True
+    return False
+
+
+def _shared(function: _Function) -> set[str]:
+    return {name for n in ast.walk(function) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
 
 
 def _linked(function: _Function, names: Iterable[str | None]) -> set[str]:
@@ -104,19 +142,9 @@ def _inside(node: ast.AST) -> ast.AST:
 _KEEPS = frozenset({"append", "add", "setdefault", "get", "pop", "popleft"})
 
 
-def _gives(function: _Function, wanted: set[str]) -> bool:
-    shared = {name for n in ast.walk(function) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
-    for node in ast.walk(function):
-        given = [node.func.value] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVES else []
-        given += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call) or g.id in shared):
-            return True
-    return False
-
-
-def _wakes(function: _Function, objects: set[str]) -> bool:
+def _wakes(part: ast.AST, objects: set[str]) -> bool:
     """Does it tell those who wait at a condition to look again, set their event, or give their future a result?"""
-    calls = (c for c in _calls(function) if isinstance(c.func, ast.Attribute) and c.func.attr in _WAKES)
+    calls = (c for c in _calls(part) if isinstance(c.func, ast.Attribute) and c.func.attr in _WAKES)
     return any(_base(_inside(c.func.value)) in objects for c in calls if isinstance(c.func, ast.Attribute))
 
 

@@ -52,12 +52,15 @@ _OF_ONE_FUNCTION = {
 """Names of files that many programs have, where the function tells the library."""
 
 
-OfSource = tuple[tuple[str, ...], bool | None, tuple[str, ...] | None, bool | None, bool | None, bool | None, tuple[str, ...] | None, bool | None]
+_Names = tuple[str, ...]
+_Told = bool | None
+OfSource = tuple[_Names, _Told, _Names | None, _Told, _Told, _Told, _Names | None, _Told, _Told]
 """What a line calls, whether its function is apart from the rest of the program, what the loop around it looks at, whether its function brings what
-it waits for, whether its loop takes what it is sent, whether it goes round for ever, which methods end it, and whether it gives up after a time."""
+it waits for, whether its loop takes what it is sent, whether it goes round for ever, which methods end it, whether it gives up after a time, and
+whether another request brings what a coroutine waits for."""
 
 
-_NOT_READ = (None, None, None, None, None, None, None, None)
+_NOT_READ = (None, None, None, None, None, None, None, None, None)
 
 
 class StackTable:
@@ -80,7 +83,7 @@ class StackTable:
         """All frames; of some of them what their source tells."""
         found = []
         for number, (function, file, line) in enumerate(self._frames):
-            calls, apart, looks, brings, _, goes_round, ended_by, gives_up = lines.get(number, _NOT_READ)
+            calls, apart, looks, brings, _, goes_round, ended_by, gives_up, _ = lines.get(number, _NOT_READ)
             short = _OF_ONE_FUNCTION.get((function.rsplit(".", 1)[-1], file)) or short_file(file)[0]
             found.append(
                 Frame(

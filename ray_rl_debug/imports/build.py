@@ -174,7 +174,7 @@ def _lines(held: Iterable[list[tuple[FileDumps, Dump]]], table: StackTable) -> d
             for thread in dump.threads:
                 number = table.number(thread.frames[0]) if thread.calls and thread.frames else None
                 if number is not None and thread.calls:
-                    found[number] = (thread.calls, None, None, None, None, None, None, None)
+                    found[number] = (thread.calls, None, None, None, None, None, None, None, None)
     return found
 
 

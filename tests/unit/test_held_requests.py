@@ -51,10 +51,18 @@ def waits(held: AsyncTask, *of_client: AsyncTask) -> Waits:
         (task(2, EMPTY, brings=True), True),
         (task(2, EMPTY, brings=False), False),
         (task(2, EMPTY), False),
-        (task(2, replace(NAP, delay_s=0.2, due_s=0.1), looks=(), goes_round=False), True),
+        (task(2, replace(NAP, delay_s=0.2, due_s=0.1), looks=(), brings=True, goes_round=False), True),
+        (task(2, replace(NAP, delay_s=0.2, due_s=0.1), looks=(), brings=False, goes_round=False), False),
         (task(2, replace(NAP, delay_s=0.2, due_s=0.1), looks=("exists",), goes_round=False), False),
     ],
-    ids=["a queue that requests fill", "a queue that others fill", "source unread", "looks at variables", "looks for a file"],
+    ids=[
+        "a queue that requests fill",
+        "a queue that others fill",
+        "source unread",
+        "looks at what requests change",
+        "looks at what others change",
+        "looks for a file",
+    ],
 )
 def test_a_server_that_keeps_its_only_clients_request_back_waits_for_that_client(held: AsyncTask, is_ring: bool) -> None:
     found = waits(held)

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from ray_rl_debug.collect.source_loops import brings, ended_by, gives_up, goes_round, looks_at, takes
+from ray_rl_debug.collect.source_loops import brings, ended_by, gives_up, goes_round, looks_at, requests_bring, takes
 
 HEAD = """
 import os, time, ray
@@ -98,9 +98,6 @@ def test_who_goes_round_for_ever_gives_up_or_serves_looks_at_nothing(body: str) 
         ("self.answered[n] = 1\nself.changed.wait_for(lambda: n in self.answered)  # here", True),
         ("self.jobs.put(n)\nreturn self.jobs.get()  # here", True),
         ("self.jobs.put(n)\nreturn self.answers.get()  # here", False),
-        ("while n := size.read():\n    self.jobs.put(n)\n    self.jobs.get()  # here", True),
-        ("while True:\n    job = self.jobs.get()  # here\n    self.jobs.put(job)", False),
-        ("while True:\n    if path:\n        return\n    job = self.jobs.get()  # here\n    self.jobs.put(job)", True),
         ("self.done.wait()  # here", False),
         ("self.done = flags\nself.done.wait()  # here", True),
         ("self.step()  # here", None),
@@ -226,7 +223,7 @@ app.add_routes([web.get("/following", following){more}])
 def test_what_another_request_brings(decorator: str, more: str, is_brought: bool) -> None:
     source = ROUTED.format(decorator=decorator, more=more)
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
-    assert brings(ast.parse(source), line) is is_brought
+    assert requests_bring(ast.parse(source), line) is is_brought
 
 
 HOLDS = """
@@ -257,4 +254,20 @@ class Bridge:
 def test_what_another_request_gives_to_an_object_of_this_one(before: str, wait: str, after: str, is_brought: bool) -> None:
     source = HOLDS.format(before=before, wait=wait, after=after)
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
-    assert brings(ast.parse(source), line) is is_brought
+    assert requests_bring(ast.parse(source), line) is is_brought
+
+
+@pytest.mark.parametrize(
+    ("body", "is_brought"),
+    [
+        ("if word:\n    await jobs.put(word)\nelse:\n    word = await jobs.get()  # here", True),
+        ("first = await free.get()  # here\nawait work(first)\nfree.put_nowait(first)", False),
+        ("self.wanted[word] = 0\nawait told.wait_for(lambda: self.wanted[word])  # here", False),
+        ("await work(word)  # here", None),
+    ],
+    ids=["another command", "lent and given back", "its own entry", "no wait"],
+)
+def test_what_another_command_of_the_same_function_brings(body: str, is_brought: bool | None) -> None:
+    source = f"async def serve(self, word, jobs, free, told):\n{textwrap.indent(body, '    ')}\n"
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert requests_bring(ast.parse(source), line) is is_brought

@@ -24,7 +24,7 @@ def mark_apart(processes: Sequence[Process], *, total_s: float = source_lines.TO
     order = sorted(frames, key=lambda f: (f[0], f[1].file or "", f[1].line or 0))
     wanted = {number: (pid, frame.file or "", frame.line or 0) for number, (pid, frame) in enumerate(order)}
     told = source_lines.read_calls(wanted, proc=proc, total_s=total_s) if wanted else {}
-    lines = {order[number]: line for number, line in told.items() if line.apart is not None or line.brings is not None}
+    lines = {order[number]: line for number, line in told.items() if line.apart is not None or line.requests_bring is not None}
     return [_marked(p, lines) if lines and p.async_tasks else p for p in processes]
 
 
@@ -36,7 +36,7 @@ def _task(pid: int, task: AsyncTask, lines: _Lines) -> AsyncTask:
     known = lines.get((pid, frame)) if (frame := _own(task)) is not None else None
     if known is None or frame is None:
         return task
-    told = msgspec.structs.replace(frame, looks=known.looks, brings=known.brings, goes_round=known.goes_round)
+    told = msgspec.structs.replace(frame, looks=known.looks, brings=known.requests_bring, goes_round=known.goes_round)
     if frame is task.chain[0]:
         told = msgspec.structs.replace(told, apart=known.apart, takes=known.takes)
     return msgspec.structs.replace(task, chain=tuple(told if f is frame else f for f in task.chain))

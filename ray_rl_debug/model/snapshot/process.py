@@ -221,7 +221,7 @@ class AwaitFrame(Fact, frozen=True, kw_only=True):
     looks: tuple[str, ...] | None = None
     """As of a `Frame`; of the innermost coroutine of own code."""
     brings: bool | None = None
-    """As of a `Frame`, of the same."""
+    """Of the same: whether what it waits for, or looks at again, comes with another request to the same server, as its source tells."""
     goes_round: bool | None = None
     """As of a `Frame`, of the same."""
 
