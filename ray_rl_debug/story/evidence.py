@@ -49,6 +49,8 @@ _ENDS = re.compile(
 _ASKS = re.compile(r"\b(?:if|whether|until|unless)\b[^,.;:]{0,60}$")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ?")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
+_PRINTED = ("Error:", "error:")
+"""No class of Python's, as ``Exception: `` is."""
 _COMPLAINT = re.compile(r"\b(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot)\b[^:]{0,80}: ?$")
 """In front of a reason."""
 _OF_MACHINES = ("accelerators", "kubernetes", "nccl", "slurm")
@@ -152,6 +154,8 @@ def _is_own_line(event: LogEvent, known: Signature) -> bool:
         return _RUNS.match(named["killed"] or named["name"]) is not None
     if known.effect == "cascade" and (event.level in ("D", "I", "W") or _is_reason(event, known)):
         return False
+    if event.level is None and event.writer.pid is not None and event.text.startswith(_PRINTED) and not OF_A_DEVICE.search(event.text):
+        return False  # what Python raises has a class: a process that prints ``Error: `` holds it
     if EXCEPTION.match(event.text) or event.kind == "death" or known.layer in _OF_MACHINES:
         return True
     if OF_A_DEVICE.search(event.text) is not None:
