@@ -9,7 +9,7 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
 from ray_rl_debug.analyze.library_frames import is_library_code
-from ray_rl_debug.model.snapshot import AwaitFrame
+from ray_rl_debug.model.snapshot import AsyncTask, AwaitFrame
 
 _SERVES = re.compile(
     r"serve|listen|accept|watch|monitor|heartbeat|consum|dispatch|shutdown|stopped|terminat|lifespan|background|run_forever|new_(task|request|work|item)"
@@ -55,6 +55,11 @@ def told_by(chain: tuple[AwaitFrame, ...]) -> AwaitChain:
 def is_own(frame: AwaitFrame) -> bool:
     """``<string>`` is the text of ``python -c``: no library makes coroutines of strings."""
     return frame.file is not None and (frame.file == "<string>" or not is_library_code(frame.function, frame.file))
+
+
+def is_read_in_part(task: AsyncTask) -> bool:
+    """Was not read for what a coroutine waits, or in which code of the program one stands that waits at a connection?"""
+    return task.awaited is None or (task.awaited.kind == "socket" and not any(map(is_own, task.chain)))
 
 
 def serves_by_name(function: str) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.await_chains import is_own
+from ray_rl_debug.analyze.await_chains import is_read_in_part
 from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -240,9 +240,7 @@ def _found(
     if server is not None and edge is not None and edge.why in _SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
         # none of those that were read has the request
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
-    elif (
-        server is not None and edge is not None and server.is_idle and any(t.awaited is None or not any(map(is_own, t.chain)) for t in _tasks(server))
-    ):
+    elif server is not None and edge is not None and server.is_idle and any(map(is_read_in_part, _tasks(server))):
         verdict = _surely(
             verdict, Judgement(certainty=Certainty.POSSIBLE, reason="where a coroutine of its stands, or for what it waits, was not read")
         )

@@ -45,6 +45,10 @@ CANNOT_TELL = {
     "makers_of_driver-hang": "an actor that has died and an idle loop: no stack is left of what it waits for",
     "answers_of_engine-hang": "a pipe is read in C, and the child that wrote there has ended: told as a straggler",
     "samples_for_learner-hang": "an actor that has died and an idle queue: no stack is left of it",
+    "half_of_message-hang": "a child that has ended in the middle of a message: no stack is left of it",
+    "tasks_of_dead-hang": "a child that has ended with the only tasks: no stack is left of it",
+    "version_of_killed-hang": "a child that was killed before it published: a judge without a part in it is told as a straggler",
+    "critic_of_some-hang": "which ranks a collective is for is in no stack: told as a stalled collective",
     "workers_behind_port-hang": "who listens at a port is in no stack: the server that sleeps is told as a straggler",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")
