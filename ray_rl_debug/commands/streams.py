@@ -40,7 +40,12 @@ class _Patient(io.RawIOBase):
         self._owner = 0
         self._todo: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[OSError | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        """Threads of ours take turns."""
+        self._is_due = False
+        """Is the end of the piece before still to come, because we were interrupted or gave it up?"""
         self._is_stuck = False
+        """Was it given up?"""
         self._left_at: float | None = None
         """When a write found that the reader had gone."""
 
@@ -75,18 +80,23 @@ class _Patient(io.RawIOBase):
 
     def _write(self, piece: bytes) -> bool:
         if self._owner != os.getpid():  # a fork has no threads
-            self._owner, self._is_stuck = os.getpid(), False
+            self._owner, self._is_due, self._is_stuck, self._lock = os.getpid(), False, False, threading.Lock()
             self._todo, self._done = queue.SimpleQueue(), queue.SimpleQueue()
             threading.Thread(target=self._work, args=(self._todo, self._done), daemon=True, name="output").start()
+        if not self._lock.acquire(timeout=self._patience_s):
+            return False
         try:
-            if self._is_stuck:
-                self._done.get_nowait()
-            self._is_stuck = True
+            if self._is_due:
+                self._done.get(timeout=0.0 if self._is_stuck else self._patience_s)
+            self._is_due, self._is_stuck = True, False
             self._todo.put(piece)
             trouble = self._done.get(timeout=self._patience_s)
+            self._is_due = False
         except queue.Empty:
+            self._is_stuck = True
             return False
-        self._is_stuck = False
+        finally:
+            self._lock.release()
         if trouble is not None:
             raise trouble
         return True
