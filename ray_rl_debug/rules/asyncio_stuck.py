@@ -282,9 +282,11 @@ def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
 
 
 def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certainty, edge: Edge | None = None, who: list[Who] | None = None) -> Finding:
-    tasks = one.process.async_tasks or ()
+    tasks, children = one.process.async_tasks or (), list[Seen]()
     if ends:
         first = ends[0]
+        pids = {t.awaited.pid for t in first.tasks if t.awaited is not None}
+        children = [c for c in scene.view.children(one) if c.process.pid in pids and not c.has_ended][:_SHOWN]
         hope = None if first.awaited.kind != "socket" or _is_overdue(scene, one) else may_come(scene, one, first.descriptors)
         certainty = certainty if hope is None else Certainty.POSSIBLE
         summary = f"{count_of(first, tasks)} of {one.where()} {awaits(one, first)}"
@@ -292,7 +294,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
             summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""
         if first.behind:
             summary += f"; {first.behind} more wait{'s' if first.behind == 1 else ''} behind {'it' if len(first.tasks) == 1 else 'them'}"
-        evidence = [await_evidence(one, end) for end in ends[:_SHOWN]]
+        evidence = [await_evidence(one, end) for end in ends[:_SHOWN]] + [stack_evidence(c) for c in children]
         if edge is not None:
             evidence.append(Evidence(kind="socket", where=one.where(), text=edge.evidence))
         evidence += [proc_evidence(one, hope)] if hope is not None else []
@@ -316,7 +318,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         CAUSE,
         certainty,
         summary,
-        who=who or [one.who()],
+        who=who or [*(c.who() for c in children), one.who()],  # who may be a server stands first: it was to end
         evidence=evidence,
         remedy=remedy_of(ends),
         phase=one.phase,

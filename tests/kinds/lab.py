@@ -36,7 +36,7 @@ from ray_rl_debug.model.codec import encode, read_snapshot
 
 HERE = Path(__file__).parent / "programs"
 MARKS = Path(__file__).parent / "recorded" / "marks.json"
-STOOD_S = 6.0
+STOOD_S = 12.0
 """So long ago is the last mark of a program that hangs."""
 STEPS = 2
 """A healthy one is looked at after so many."""
