@@ -23,6 +23,8 @@ MAX_NUMBER = 1 << 53
 FUNCTION_CLOSURE = 72
 CELL_VALUE = 16
 MAX_TIMERS, MAX_TIMER_S = 64, 1e7
+SET_S = 60.0
+"""A limit of a request that comes later is most likely the library's own, five minutes: it ends the run, and no program counts on it."""
 _LIMIT = "Timeout"
 """What ``asyncio.timeout`` gives, and the package async-timeout before it."""
 INNER_FRAMES = 6
@@ -204,18 +206,22 @@ class Ends:
         left = min(due) - self._clock() if due else None
         return (round(left, 3) if left is not None and abs(left) < MAX_TIMER_S else None), len(due)
 
-    def given_up_s(self, held: tuple[int, ...]) -> float | None:
-        """Seconds until the first limit of time ends what its body awaits, of the objects whose ``async with`` bodies a task is in."""
-        found = []
-        for owner in held:
-            try:
-                when = self._objects.number(self._objects.attribute(owner, "_when")) if self._objects.type_name(owner) == _LIMIT else None
-            except BadRead:
-                continue
-            left = when - self._clock() if when is not None else None
-            if left is not None and abs(left) < MAX_TIMER_S:
-                found.append(round(left, 3))
-        return min(found, default=None)
+    def given_up_s(self, held: tuple[int, ...], links: list[ChainLink]) -> float | None:
+        """Seconds until the first limit of time ends what a task awaits: of the objects whose ``async with`` bodies it is in, or of a request."""
+        found = [when for owner in held if (when := self._limit_of(owner)) is not None]
+        try:
+            timers = [when for timer in self._libraries.timers(links) if (when := self._when(timer)) is not None]
+            found += [when for when in timers if when - self._clock() < SET_S]
+        except BadRead:
+            pass  # a task that goes on meanwhile
+        left = [when - self._clock() for when in found]
+        return min((round(s, 3) for s in left if abs(s) < MAX_TIMER_S), default=None)
+
+    def _limit_of(self, owner: int) -> float | None:
+        try:
+            return self._objects.number(self._objects.attribute(owner, "_when")) if self._objects.type_name(owner) == _LIMIT else None
+        except BadRead:
+            return None
 
     def _when(self, timer: int) -> float | None:
         """When a timer is due, by the clock of its loop; None when it was cancelled."""

@@ -30,6 +30,8 @@ _BY_FRAME = {
     ("httpcore/_async/connection_pool.py", "wait_for_connection"): "_httpcore_pool",
 }
 """File and function of a coroutine that waits: the method here that describes it."""
+_TIMERS = {("aiohttp/client.py", "_request"): "handle"}
+"""File and function of a coroutine that ends a request after a time: the local variable that holds the loop's timer for that."""
 
 
 class Libraries:
@@ -54,6 +56,12 @@ class Libraries:
             if found is not None:
                 return found
         return None
+
+    def timers(self, links: list[ChainLink]) -> list[int]:
+        """The timers that will end what these coroutines wait for."""
+        named = [(link, _TIMERS.get((link.frame.file or "", link.frame.function.rpartition(".")[2]))) for link in links]
+        found = [self._chains.variable(link, name) for link, name in named if name is not None]
+        return [timer for timer in found if self._objects.type_name(timer) == "TimerHandle"]
 
     # asyncio
 

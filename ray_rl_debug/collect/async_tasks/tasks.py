@@ -177,7 +177,7 @@ class Interpreter:
             tid=thread,
             timer_s=timer,
             timers=timers,
-            gives_up_s=self._ends.given_up_s(held),
+            gives_up_s=self._ends.given_up_s(held, links),
         )
         return Read(task=task, links=links, marks=marks, held=held)
 
