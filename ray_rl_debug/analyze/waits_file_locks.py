@@ -36,13 +36,15 @@ def _lock_edges(view: View) -> Iterator[Edge]:
         for waiter in (lock for lock in node.locks if lock.waiting):
             holder = next((h for h in node.locks if h.lock == waiter.lock and not h.waiting), None)
             source = view.by_node_pid.get((node.name, waiter.pid))
-            if holder is None or source is None or holder.pid == waiter.pid:
+            if holder is None or source is None:
                 continue
             if heirs := _heirs(view, node.name, holder):
                 for heir in heirs:
                     evidence = f"pid {holder.pid} took the {waiter.kind} lock{_path_of(view, source, waiter.inode)} and has closed the file; "
                     evidence += f"pid {heir.process.pid}, which it started, has it open still"
                     yield Edge(source=source, target=heir.key, why=Why.FILE_LOCK, op=waiter.kind.lower(), evidence=evidence, among=_HEIRS)
+                continue
+            if holder.pid == waiter.pid:
                 continue
             target = view.by_node_pid.get((node.name, holder.pid), node_of_pid(node.name, holder.pid))
             path = _path_of(view, source, waiter.inode)
@@ -60,12 +62,17 @@ _HEIRS = "heirs of a lock"
 
 
 def _heirs(view: View, node: str, lock: FileLock) -> list[Seen]:
-    """Who inherited the open file of a lock from a process that took it and has closed the file: such a lock lasts until all have closed it."""
+    """Who inherited the open file of a lock from a process that took it and has closed the file: such a lock lasts until all have closed it.
+
+    Who took it may have opened the file anew since, and wait for the lock itself.
+    """
     key = view.by_node_pid.get((node, lock.pid))
-    if lock.kind != "FLOCK" or key is None or not _is_read_without(view.seen[key], lock):
+    if lock.kind != "FLOCK" or key is None:
+        return []
+    waiting = {row.pid for row in view.seen[key].node.locks if row.lock == lock.lock and row.waiting}
+    if not _is_read_without(view.seen[key], lock, opened_anew=lock.pid in waiting):
         return []
     below = [view.seen[k] for k in view.below.get((node, lock.pid), ())]
-    waiting = {row.pid for row in view.seen[key].node.locks if row.lock == lock.lock and row.waiting}
     return [one for one in below if one.process.pid not in waiting and any(_is_of(f, lock) for f in one.process.files or ())]
 
 
@@ -77,10 +84,11 @@ def _may_have_closed(view: View, key: str, lock: FileLock) -> bool:
     return any(o.process.files for o in view if o.node is one.node)
 
 
-def _is_read_without(one: Seen, lock: FileLock) -> bool:
-    """Were all its files read, and is the one of the lock not among them?"""
+def _is_read_without(one: Seen, lock: FileLock, *, opened_anew: bool) -> bool:
+    """Were all its files read, and is the one of the lock not among them, but for where it waits for the lock?"""
     files = [f for f in one.process.files or () if f.kind == "file"]
-    return 0 < len(files) < MAX_FILES and not any(_is_of(f, lock) or f.inode is None for f in files)
+    count = sum(_is_of(f, lock) for f in files)
+    return 0 < len(files) < MAX_FILES and count == opened_anew and all(f.inode is not None for f in files)
 
 
 def _is_of(file: OpenFile, lock: FileLock) -> bool:

@@ -122,13 +122,16 @@ LICENCE = OpenFile(fd=5, path="/srv/licence", kind="file", inode=77, device="fe:
 LOG = OpenFile(fd=1, path="/srv/log", kind="file", inode=12, device="fe:00", writable=True)
 
 
-def locked(*, taker_has: tuple[OpenFile, ...] | None, tool_has: tuple[OpenFile, ...] | None, kind: str = "FLOCK") -> list[tuple[int, Certainty]]:
-    """Whom one waits for at a lock that pid 100 took; pid 300 is a child of that one."""
+def locked(
+    *, taker_has: tuple[OpenFile, ...] | None, tool_has: tuple[OpenFile, ...] | None, kind: str = "FLOCK", waits_too: bool = False
+) -> list[tuple[int, Certainty]]:
+    """Whom one waits for at a lock that pid 100 took, and may wait for too; pid 300 is a child of that one."""
     stacks = Stacks()
     taker = replace(process(stacks, 100, "python worker.py", "work@app/worker.py:9", kind="child", ppid=10), files=taker_has)
     waits = replace(process(stacks, 101, "python worker.py", "lock@app/worker.py:5", kind="child", ppid=10), files=(LICENCE, LOG))
     tool = replace(process(stacks, 300, "python tool.py", "run@app/tool.py:3", kind="child", ppid=100), files=tool_has)
-    locks = tuple(FileLock(lock=1, kind=kind, access="WRITE", pid=100 + i, device="fe:00", inode=77, waiting=i > 0) for i in range(2))
+    waiting = [(100, False), *([(100, True)] if waits_too else []), (101, True)]
+    locks = tuple(FileLock(lock=1, kind=kind, access="WRITE", pid=pid, device="fe:00", inode=77, waiting=is_waiting) for pid, is_waiting in waiting)
     view = build_view(snapshot(stacks.node([taker, waits, tool], locks=locks)))
     return [(int(e.target.rpartition("/")[2]), e.certainty) for e in file_lock_edges(view)]
 
@@ -148,6 +151,12 @@ def test_a_lock_lasts_with_whoever_has_inherited_the_open_file(
     taker_has: tuple[OpenFile, ...] | None, tool_has: tuple[OpenFile, ...] | None, found: list[tuple[int, Certainty]]
 ) -> None:
     assert locked(taker_has=taker_has, tool_has=tool_has) == found
+
+
+def test_who_took_a_lock_and_closed_the_file_may_wait_for_it_with_the_others() -> None:
+    assert locked(taker_has=(LICENCE, LOG), tool_has=(LICENCE, LOG), waits_too=True) == [(300, Certainty.PROVEN), (300, Certainty.PROVEN)]
+    has_both = (LICENCE, replace(LICENCE, fd=6), LOG)  # it has not closed the file with which it took the lock
+    assert locked(taker_has=has_both, tool_has=(LICENCE, LOG), waits_too=True) == [(100, Certainty.PROVEN)]
 
 
 def test_locks_of_posix_are_not_inherited() -> None:
