@@ -108,8 +108,14 @@ class Translation:
             return [(self._add(f"{op.name} of {op.group}", [(member,) for member in missing]),)] if missing else []
         if isinstance(op, p.Take):
             holders = world.holders[op.resource]
-            freeing = (*holders, *(k for h in holders for k in self._killers(h))) if program.resources[op.resource].freed_at_death else holders
-            return [(self._add(op.resource, [freeing]),)] if len(holders) == program.resources[op.resource].units else []
+            if len(holders) < program.resources[op.resource].units:
+                return []
+            if not program.resources[op.resource].freed_at_death:
+                return [(self._add(op.resource, [tuple(holders)]),)]
+            # the end of its own process helps no waiter
+            beside = [h for h in holders if program.tasks[h].process == program.tasks[task].process]
+            killers = [k for h in holders if h not in beside for k in self._killers(h)]
+            return [(self._add(" ".join((op.resource, *beside)), [(*holders, *killers)]),)]
         if isinstance(op, p.Get):
             is_empty = world.stock[op.queue] == 0
             return [(self._add(f"items of {op.queue}", [self._could(lambda o: isinstance(o, p.Put) and o.queue == op.queue)]),)] if is_empty else []
