@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
+from ray_rl_debug.analyze.ends_in_window import came_to_end, child_ended, ended_children, script_goes_on, thread_ended
 from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, pausing_giver, pausing_helper, working_helper
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
@@ -28,9 +29,6 @@ from ray_rl_debug.analyze.outlook_naps import asks_nobody_seen, lives
 from ray_rl_debug.analyze.own_file_locks import tries_own_lock
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
-    came_to_end,
-    child_ended,
-    ended_children,
     given_up_s,
     is_blind,
     is_half_read,
@@ -39,8 +37,6 @@ from ray_rl_debug.analyze.pauses import (
     may_give_up,
     puts_object,
     rests,
-    script_goes_on,
-    thread_ended,
     wakes_first,
 )
 from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain

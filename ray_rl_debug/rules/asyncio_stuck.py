@@ -318,7 +318,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         CAUSE,
         certainty,
         summary,
-        who=who or [*(c.who() for c in children), one.who()],  # who may be a server stands first: it was to end
+        who=who or [*(c.who() for c in children), one.who()],  # a child whose end is awaited, and that does not end
         evidence=evidence,
         remedy=remedy_of(ends),
         phase=one.phase,

@@ -242,10 +242,10 @@ def _found(
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
     elif server is not None and edge is not None and server.is_idle and any(map(is_read_in_part, _tasks(server))):
         verdict = _surely(
-            verdict, Judgement(certainty=Certainty.POSSIBLE, reason="where a coroutine of its stands, or for what it waits, was not read")
+            verdict, Judgement(certainty=Certainty.POSSIBLE, reason="one of its coroutines was read only in part: what it waits for is not known")
         )
     if edge is None and scene.usual_s(client) is None and _lacks_other_end(scene, client):
-        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="for whom it waits was not seen"))
+        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="whom it waits for was not seen"))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)

@@ -24,7 +24,7 @@ FUNCTION_CLOSURE = 72
 CELL_VALUE = 16
 MAX_TIMERS, MAX_TIMER_S = 64, 1e7
 SET_S = 60.0
-"""A limit of a request that comes later is most likely the library's own, five minutes: it ends the run, and no program counts on it."""
+"""A later limit is most likely the library's own, of five minutes, and none that the program has set."""
 _LIMIT = "Timeout"
 """What ``asyncio.timeout`` gives, and the package async-timeout before it."""
 INNER_FRAMES = 6
