@@ -10,7 +10,9 @@ from ray_rl_debug.model.snapshot import Frame
 
 _PACKAGES = re.compile(r"(?:.*/)?(?:site|dist)-packages/(.+)")
 _SOURCE_TREES = re.compile(
-    r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+|ray/_private/.+|ray/_raylet\.pyx)"
+    r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+"
+    r"|ray/(?:_private|_common|cloudpickle|dag|experimental/(?:channel|collective)|llm/_internal|serve/_private|util/(?:collective|tracing))/.+"
+    r"|ray/(?:actor|remote_function)\.py|ray/_raylet\.pyx)"
 )
 """Libraries that were built from source, or lie on PYTHONPATH: folders that no program of a user's has."""
 _STANDARD_LIBRARY = re.compile(r".*/lib(?:64|/[\w.-]{1,40})?/python[23]\.\d+t?/(.+)")

@@ -38,6 +38,10 @@ def program(path: Path, text: str) -> str:
         ("/opt/lib/python3.13t/asyncio/base_events.py", ("asyncio/base_events.py", True)),
         ("/home/u/train/queue.py", ("/home/u/train/queue.py", False)),
         ("<string>", ("<string>", False)),
+        ("/job/libraries/ray/experimental/channel/common.py", ("ray/experimental/channel/common.py", False)),
+        ("/job/libraries/ray/dag/compiled_dag_node.py", ("ray/dag/compiled_dag_node.py", False)),
+        ("/src/ray/python/ray/actor.py", ("ray/actor.py", False)),
+        ("/src/verl/single_controller/ray/base.py", ("/src/verl/single_controller/ray/base.py", False)),
     ],
 )
 def test_short_file(path, expected):
