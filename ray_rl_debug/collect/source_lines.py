@@ -6,7 +6,8 @@ names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``
 function around it could hand anything to the rest of the program (see `source_reach`), and what the loop around it looks at before it goes on
 (see `source_loops`). Names of functions are all that is kept, as in a stack.
 
-Sources lie on shared file systems, and one that hangs is what people call us for: a child process reads them, local ones first. It runs this
+Sources lie on shared file systems, and one that hangs is what people call us for: a child process reads them, local ones first, and of these the
+program's own, as libraries' files are large. It runs this
 file with ``-I -S``, so the standard library alone is imported here. A child that the kernel does not let go is left behind, once: its mount is not
 touched again.
 """
@@ -90,7 +91,8 @@ def read_calls(
         return {}
     tables = {pid: read_mounts(pid, proc) for pid in {pid for _, pid, _, _ in wanted}}
     mounts = {one: tables[one[1]].network(one[2]) for one in wanted}
-    wanted = sorted((one for one in wanted if mounts[one] not in _silent_mounts), key=lambda one: mounts[one] is not None)[:MAX_LINES]
+    wanted = sorted((one for one in wanted if mounts[one] not in _silent_mounts), key=lambda one: (mounts[one] is not None, _is_package(one[2])))
+    wanted = wanted[:MAX_LINES]
     if not wanted:
         return {}
     try:
@@ -101,6 +103,11 @@ def read_calls(
     if done.timed_out and (mount := next((mounts[one] for one in wanted if one[0] not in told), None)) is not None:
         _silent_mounts.add(mount)
     return told
+
+
+def _is_package(file: str) -> bool:
+    """Was it installed? Files of the program come first: one large file of a library takes the time of many."""
+    return "/site-packages/" in file or "/dist-packages/" in file
 
 
 def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:

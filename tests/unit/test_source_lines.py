@@ -112,6 +112,18 @@ def test_lines_are_read_from_the_files_of_the_process(tmp_path: Path) -> None:
     assert read_calls(lines, total_s=-1.0) == {}
 
 
+def test_lines_of_the_program_are_read_before_large_files_of_libraries(tmp_path: Path) -> None:
+    large = tmp_path / "lib" / "site-packages" / "library.py"
+    large.parent.mkdir(parents=True)
+    large.write_text("import time\ntime.sleep(1)\n" + "a = {'b': [c.d(e, f=g) for c in h if c]}\n" * 20_000)
+    source = tmp_path / "stage.py"
+    source.write_text(SOURCE)
+    for file in (large, source):
+        os.utime(file, (1, 1))
+    found = read_calls({1: (os.getpid(), str(large), 2), 2: (os.getpid(), str(source), line_of("a pause"))}, total_s=0.05)
+    assert found[2].calls == ("sleep",), "the time is up behind the large one"
+
+
 def test_a_heartbeat_is_apart_also_through_a_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text("import os\ndef folder():\n    return os.environ['F']\nKEPT = []\ndef keep(x):\n    KEPT.append(x)\n")
     source = tmp_path / "beats.py"
