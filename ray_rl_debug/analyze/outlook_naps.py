@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.by_hand import hung_for_s
+from ray_rl_debug.analyze.connections import is_rays, socket_owners
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
@@ -39,7 +40,23 @@ def lives(f: Facts) -> bool:
     thread = f.one.followed or f.one.telling
     at_pause = thread is not None and thread.place.kind is Kind.SLEEP and bool(thread.frames)
     looks = thread.frames[0].looks if thread is not None and at_pause else None
-    return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_come(f, looks))
+    return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_come(f, looks) or _asked_once(f))
+
+
+def _asked_once(f: Facts) -> bool:
+    """Did its call use a connection at its begin, and none since? It sleeps before it asks for the second time: nothing was in vain yet."""
+    age, owners = f.call.age_s, socket_owners(f.view)
+    if age is None:
+        return False
+    own = [
+        s for s in f.one.process.sockets or () if s.state == "ESTABLISHED" and s.family.startswith("tcp") and not is_rays(f.view, f.one, s, owners)
+    ]
+    since = [age - s.quiet_s for s in own if s.quiet_s is not None]
+    return bool(since) and max(since) < TO_ASK_S and any(s > -TO_ASK_S for s in since)
+
+
+TO_ASK_S = 1.0
+"""A call asks so soon after it began, if it asks at its begin at all."""
 
 
 def hung_for_long(f: Facts) -> bool:

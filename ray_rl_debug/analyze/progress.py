@@ -214,7 +214,9 @@ def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
             socket = connections[0]  # a library waits with a descriptor of its own, and reads it in another thread
         if socket is not None and socket.quiet_s is not None and socket.quiet_s < window:
             return f"data came in from {socket.remote} {socket.quiet_s:.1f} s before the end of the window"
-    if kind in _CLOCKLESS and len(process.threads) == 1 and _bytes_moved(process):
+    # who asks for some seconds at a time may print between two times that nothing came: only what it reads shows that something did
+    has_clock = thread is not None and thread.wakes_in_s is not None
+    if kind in _CLOCKLESS and len(process.threads) == 1 and (process.read_bytes if has_clock else _bytes_moved(process)):
         return f"read {process.read_bytes or 0} and wrote {process.written_bytes or 0} bytes during the window"
     if kind is Kind.FILE:
         moved = _bytes_moved(process)

@@ -200,6 +200,17 @@ def takes_results(thread: SeenThread) -> bool:
     return any(f.file.endswith("concurrent/futures/process.py") and f.function in _TAKERS for f in thread.frames)
 
 
+def polls_results(thread: SeenThread) -> bool:
+    """Is it that thread, at rest until the next result comes?"""
+    return takes_results(thread) and any(f.function in _POLLED for f in thread.frames)
+
+
+def only_pool_may_set(view: View, one: Seen, thread: SeenThread) -> bool:
+    """Is the thread that takes a pool's results the only one that may set its event, as a callback of a future does, and has the pool work?"""
+    beside = [t for t in one.threads if t is not thread]
+    return any(polls_results(t) for t in beside) and not any(t.place.path for t in beside) and not pool_rests(view, one)
+
+
 _TAKERS = frozenset({"_ExecutorManagerThread.run", "_queue_management_worker"})
 _POLLED = frozenset({"_ExecutorManagerThread.wait_result_broken_or_wakeup", "_queue_management_worker"})
 _OWN_ENDS = 2
@@ -210,7 +221,7 @@ def living_workers(one: Seen) -> int | None:
     """How many workers the one pool of a process has, as the descriptors tell at which the taker of its results waits; None: not known."""
     takers = [t for t in one.threads if takes_results(t)]
     kernel = takers[0].kernel if len(takers) == 1 else None
-    if kernel is None or kernel.waits_on_fds is None or not any(f.function in _POLLED for f in takers[0].frames):
+    if kernel is None or kernel.waits_on_fds is None or not polls_results(takers[0]):
         return None
     return len(kernel.waits_on_fds) - _OWN_ENDS if len(kernel.waits_on_fds) >= _OWN_ENDS else None
 

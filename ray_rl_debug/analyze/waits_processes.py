@@ -39,7 +39,7 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
             yield from _to_ranks(view, one)
             continue
-        at_lock = kernel_call(kernel) == "futex" and not any(e.source == key for e in known)
+        at_lock = kernel is not None and kernel_call(kernel) == "futex" and kernel.wakes_in_s is None and not any(e.source == key for e in known)
         if (_is_elsewhere(one, kernel) or at_lock) and kernel_was_read(view):
             yield to_unseen(one, "what it waits for")
         if kernel is None or kernel_call(kernel) not in ("read", "recv"):
@@ -127,6 +127,13 @@ def _takes_semaphore(frames: tuple[Frame, ...]) -> bool:
     return frames[0].file.endswith("multiprocessing/synchronize.py") or bool(_OF_C & set(frames[0].calls or ()))
 
 
+def _is_at_condition(frames: tuple[Frame, ...]) -> bool:
+    """Is it at an event, a condition or a barrier of multiprocessing? Who has taken that semaphore was woken, and keeps nothing."""
+    return any(f.function == "Condition.wait" and f.file.endswith("multiprocessing/synchronize.py") for f in frames[:_NEAR])
+
+
+_NEAR = 3
+"""Frames of that module between a wait and who called it, at most."""
 _OF_C = frozenset({"sem_wait", "sem_timedwait", "sem_clockwait"})
 """Functions of the C library, as programs call them that share a semaphore with others by its name."""
 
@@ -148,32 +155,38 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     givers = [(use, key) for use, key in uses if use.taken < 0]
     gives = bool(givers) or any(use.pid == one.process.pid and use.taken < 0 for use in semaphore.uses)
     at_it = {pid for pid, _ in semaphore.waiters}
-    if gives and all(use.pid in at_it for use, _ in givers):  # a barrier: each party waits there and wakes the others
+    awake = [(use, key) for use, key in givers if use.pid not in at_it]
+    if gives and not awake:  # a barrier: each party waits there and wakes the others
         yield from _to_absent(view, node, one, semaphore, what)
         return
-    for use, key in givers:
+    meets = any(use.taken < 0 and use.pid in at_it for use in semaphore.uses)
+    for use, key in awake:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
-        yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
-    if givers:
+        yield Edge(source=one.key, target=key, why=Why.GIVERS, op=MEETING if meets else "", evidence=evidence, certainty=Certainty.LIKELY)
+    if awake:
         return
     if _is_given_back(semaphore):
         yield from _to_unread_givers(view, node, one, semaphore, what)
         return
-    for use, key in uses:
-        if use.taken > 0:
-            evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
-            sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
-            yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
+    is_given = semaphore.maximum != 1 and one.telling is not None and one.telling.stack.once(_is_at_condition)
+    taken = [(use, key) for use, key in uses if use.taken > 0 and not is_given]
+    is_taken = any(use.taken > 0 for use in semaphore.uses) and not is_given
+    for use, key in taken:
+        evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
+        sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
+        yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
     # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
     may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK else []
-    if may_give and not any(use.taken > 0 for use in semaphore.uses):
+    if may_give and not is_taken:
         if any(lacks_child(view, other) for other in may_give):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
         for other in may_give:
-            evidence = f"nobody has taken the {what} of multiprocessing; pid {other.process.pid} has it too, and may give it"
+            evidence = (
+                f"nobody {'keeps' if is_given else 'has taken'} the {what} of multiprocessing; pid {other.process.pid} has it too, and may give it"
+            )
             yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
         return
-    if semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
+    if semaphore.unread or is_taken:
         unread = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
         if semaphore.maximum is None and unread and None not in unread and not one.is_idle:
             for key in unread:
@@ -181,7 +194,7 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
                     evidence = f"who has taken the {what} of multiprocessing was not read; {view.seen[key].name} may use it too"
                     yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.POSSIBLE)
             return
-        if not one.is_idle and not any(use.taken > 0 for use, _ in uses):
+        if not one.is_idle and not taken:
             yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
         return
     family = _ended_fellows(view, one)

@@ -35,7 +35,16 @@ from ray_rl_debug.analyze.pools import fetching_feeder
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
-from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, pool_rests, takes_results, to_unseen, waits_for_work
+from ray_rl_debug.analyze.waits_children import (
+    child_edges,
+    has_process_pool,
+    is_unseen_child,
+    only_pool_may_set,
+    pool_rests,
+    takes_results,
+    to_unseen,
+    waits_for_work,
+)
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_holders import holder_edges
 from ray_rl_debug.analyze.waits_news import news_edges
@@ -95,7 +104,8 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from paired
         if any(e.target in view.seen for e in paired):
             return
-    if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one) and not takes_results(thread)):
+    of_pool = kind is Kind.FUTURE and has_process_pool(one) and not takes_results(thread)
+    if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or of_pool or (kind is Kind.EVENT and only_pool_may_set(view, one, thread)):
         yield from child_edges(view, one, thread)
 
 

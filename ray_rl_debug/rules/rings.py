@@ -45,7 +45,7 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def accused(self) -> tuple[Seen, ...]:
-        """Those that wait for something of their own; where ranks wait in a collective inside of a file lock, those that hold the lock.
+        """Those that wait for something of their own, and no rank that only waits in a collective, unless it does so inside of a file lock.
 
         Of a barrier whoever has not come is accused, though it may rest, and not those who wait there. Who has work left that its own pool of
         threads has no room for is accused alone.
@@ -53,7 +53,8 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
         if starved := tuple(m for m in self.members if starved_loops(m)):
             return starved
         if any(is_waiting(m) for m in self.members):
-            return tuple(m for m in self.members if m.key in _holders(self.edges))
+            holders = tuple(m for m in self.members if m.key in _holders(self.edges))
+            return holders if any(is_waiting(m) for m in holders) else tuple(m for m in self.members if not is_waiting(m) and not m.is_idle)
         met = {e.source for e in self.edges if e.op == MEETING}
         absent = {e.target for e in self.edges if e.op == MEETING} - met
         awake = tuple(m for m in self.members if (m.key in absent or not m.is_idle) and not (absent and m.key in met))
@@ -87,7 +88,8 @@ def rings(scene: Scene) -> Iterator[Ring]:
     for root, members, edges in scene.cycles():
         if len(members) < 2 or len(members) < len(root.nodes):
             continue
-        if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
+        free = [m for m in members if m.key not in _holders(edges)]
+        if free and all(is_waiting(m) for m in free):
             continue  # a ring of ranks: other rules'
         # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
         awaited = all(e.why in _AWAITED for e in edges) or (bool(root.waiters) and all(e.why in _AT_CONNECTIONS for e in edges))

@@ -27,6 +27,7 @@ _TAKEN = frozenset({"imported"})
 """Names that the tool gave itself."""
 _RAY = re.compile(r"session_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_\d+")
 _SCRATCH = re.compile(r"/tmp/[\w.-]*?(?=/ray/|/|\")")
+_CARD = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PYENV = re.compile(r"/[\w./-]*/versions/(\d+\.\d+)[\d.]*")
 
 
@@ -41,6 +42,8 @@ def neutral(snapshot: Snapshot, replacements: dict[str, str]) -> Snapshot:
         text = text.replace(old, new)
     text = _RAY.sub("session_1", text)
     text = _SCRATCH.sub("/tmp/run", text)
+    cards = {card: f"GPU-{number}" for number, card in enumerate(dict.fromkeys(_CARD.findall(text)))}
+    text = _CARD.sub(lambda found: cards[found[0]], text)
     text = _PYENV.sub(r"/usr/lib/python\1", text)
     decoded = msgspec.json.decode(text, type=Snapshot)
     return replace(decoded, nodes=tuple(_plain_node(n) for n in decoded.nodes))

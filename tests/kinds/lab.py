@@ -2,7 +2,7 @@
 
 One row a look: right or wrong, the state, the first finding. A name may be a pattern as of the shell. ``--out DIR`` keeps each snapshot and report
 below DIR/NAME/{hang,healthy}/N, ``--again DIR`` judges what was kept there with the present code, ``--record DIR`` takes the first look at each into
-``recorded/``, under names that belong to no machine.
+``recorded/``, under names that belong to no machine; with ``--beside 2`` next to one that is there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import psutil
@@ -160,16 +161,23 @@ def again(folder: Path, asked: Sequence[tuple[Program, bool]], tool: Path) -> It
             yield judged(program, name, int(file.parent.name), report(file, tool), marks, healthy)
 
 
-def record(folder: Path, asked: Sequence[tuple[Program, bool]]) -> Iterator[str]:
-    """Takes what was kept of these programs among the recorded ones; gives their names."""
+def record(folder: Path, asked: Sequence[tuple[Program, bool]], beside: str = "", names: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Takes what was kept of these programs among the recorded ones; gives their names.
+
+    Args:
+        folder: What ``--out`` was told.
+        asked: Programs and twins.
+        beside: Number of a further look at one of which another is recorded.
+        names: Folders of the machine to neutral ones, where that is not this one.
+    """
     known = json.loads(MARKS.read_text())
     for program, healthy in asked:
         how = "healthy" if healthy else "hang"
         kept = folder / program.name / how / "1"
         if not (kept / "snapshot.json.gz").exists():
             continue
-        snapshot = neutral(read_snapshot(kept / "snapshot.json.gz"), {str(HERE): "/srv/programs", sys.prefix: "/opt/env"})
-        name = f"{program.name}-{how}"
+        snapshot = neutral(read_snapshot(kept / "snapshot.json.gz"), {**(names or {str(HERE): "/srv/programs", sys.prefix: "/opt/env"})})
+        name = f"{program.name}-{how}{beside and '.'}{beside}"
         (MARKS.parent / f"{name}.json.gz").write_bytes(gzip.compress(encode(snapshot), 9, mtime=0))
         known[name] = {role: mark["pid"] for role, mark in json.loads((kept / "marks.json").read_text()).items()}
         yield name
@@ -190,6 +198,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="keep each snapshot there: DIR/NAME/{hang,healthy}/N")
     parser.add_argument("--again", type=Path, metavar="DIR", help="start nothing: judge the snapshots that --out has kept there")
     parser.add_argument("--record", type=Path, metavar="DIR", help="start nothing: take what --out has kept there among the recorded ones")
+    parser.add_argument("--beside", default="", metavar="N", help="with --record: its number, where one of that name is recorded")
     parser.add_argument(
         "--after", type=float, default=0.0, metavar="S", help="look at healthy ones so much later: who lives long is judged otherwise"
     )
@@ -201,7 +210,7 @@ def main() -> int:
         return 0
     tool, cases = asked.tool.resolve(), chosen(asked.name or ["*"])
     if asked.record:
-        print(*record(asked.record, cases), sep="\n")
+        print(*record(asked.record, cases, asked.beside), sep="\n")
         return 0
     if asked.again:
         found = again(asked.again, cases, tool)

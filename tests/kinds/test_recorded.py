@@ -33,7 +33,7 @@ def test_recorded(name: str) -> None:
     snapshot = load((HERE / f"{name}.json.gz",)).snapshot
     assert snapshot is not None
     report = diagnose(snapshot)
-    program, _, how = name.rpartition("-")
+    program, _, how = name.partition(".")[0].rpartition("-")
     told = PROGRAMS[program].is_told(json.loads(encode(report)), MARKS[name], how == "healthy")
     assert told is (name not in MISSED), report.verdict.summary
     if name in MISSED and name not in BYSTANDER_FIRST:

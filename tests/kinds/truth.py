@@ -489,6 +489,7 @@ MISSED = {
     "heartbeat_in_group-hang": "unknown: it awaits the end of a coroutine that goes round for ever, as a service may do by design",
     "reaped_by_other-hang": "slow: it looks for the end of a child whose status a library took; a judge lives, and it may look for that one's end",
     "weights_of_last-hang": "unknown, both engines are named: which of them took a tensor less neither its stack nor its connections tell",
+    "thread_of_maker_ended-hang": "slow, possible: the maker waits for a client too, and who that may be was not seen; its thread left no trace",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
