@@ -124,6 +124,11 @@ def clients(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[t
             yield from ((key, s) for s in process.sockets or () if s.remote is not None and endpoint_key(node, s.local) == remote)
 
 
+def lacks_other_end(socket: Socket) -> bool:
+    """Was not read who has the other end of a connection: neither its address nor, of a Unix socket, its number?"""
+    return socket.peer_inode is None if socket.family == "unix" else socket.family.startswith("tcp") and socket.remote is None
+
+
 def lacks_client(view: View, one: Seen, socket: Socket) -> bool:
     """Has it accepted this connection of a client on a machine that was looked at, and was the client not seen there?"""
     if socket.remote is None or not socket.family.startswith("tcp") or not is_served(one, socket):

@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.connections import (
     is_served,
     lacks_client,
     lacks_listener,
+    lacks_other_end,
     lacks_own_listener,
     listeners,
     not_accepted,
@@ -220,7 +221,7 @@ def _edge_to_peer(
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
     if is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
-        if (socket.remote is None and socket.family.startswith("tcp")) or lacks_client(view, one, socket):
+        if lacks_other_end(socket) or lacks_client(view, one, socket):
             yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         yield from _edge_to_silent_client(view, one, socket, owners)
         yield from _edge_to_only_client(view, one, socket, owners)

@@ -58,8 +58,8 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
         met = {e.source for e in self.edges if e.op == MEETING}
         absent = {e.target for e in self.edges if e.op == MEETING} - met
         awake = tuple(m for m in self.members if (m.key in absent or not m.is_idle) and not (absent and m.key in met))
-        awake = tuple(m for m in awake if m.threads) or awake or self.members
-        return tuple(m for m in awake if m.key in self.needed) or awake
+        awake = tuple(m for m in awake or self.members if m.key in self.needed) or awake or self.members
+        return tuple(m for m in awake if m.threads) or awake
 
     @property
     def is_of_pipes(self) -> bool:

@@ -246,6 +246,8 @@ quiet/batching_window-1 | process 27032: threads[0].wakes_in_s  |
 kernels_of_sidecar-healthy | process 24651                         | a worker of the pool of torch's compiler
 kernels_of_sidecar-healthy | process 24651: ppid                   |
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | that a coroutine sleeps; where it stands tells it too
+session_after_fork   | process 10888: sockets[1].peer_inode  | which client is at the other end of a Unix socket
+word_to_all          | process 20860: samples               | that who has the lock of a ring waits as well
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
