@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
+from ray_rl_debug.analyze.pauses import sleeps
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
@@ -29,9 +31,10 @@ def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         running = {t for w in waiting for t in (w.core.running_task_ids if w.core is not None else ())}
         callers = {owners[t].key: owners[t] for t in running if t in owners}
-        if view.once(_counts_were_read) and (None in had_more or not running <= owners.keys()):
+        behind = all_waiters(key, known)
+        is_read = view.once(_counts_were_read)
+        if (None in had_more or not running <= owners.keys()) and (is_read or any(_may_call(other) for other in view if other.key not in behind)):
             yield to_unseen(one, f"the calls of {one.identity.label}", Why.INSIDE)
-        behind = all_waiters(key, known) if callers else set()
         for caller in callers.values():
             if caller.key not in behind and caller.key != key and not caller.is_stopped:
                 evidence = f"it was called less often than those that wait for it; {caller.identity.label}, which calls them, {caller.does()}"
@@ -40,6 +43,11 @@ def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 def _counts_were_read(view: View) -> bool:
     return any(one.core is not None and one.core.executed_tasks is not None for one in view)
+
+
+def _may_call(one: Seen) -> bool:
+    """Is it a driver or an actor that goes on by itself, or may, and so may come to the call of the one that nobody has called?"""
+    return one.process.kind in ("driver", "ray-worker") and not one.is_idle and (one.motion is Motion.MOVING or sleeps(one))
 
 
 def _had_more_calls(fellow: Seen, one: Seen) -> bool | None:

@@ -161,7 +161,7 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         op = site[0] or "collective"
         for target, evidence in said:
             if not beside.has_joined(target, site):
-                its = Certainty.POSSIBLE if _may_be_through(op, target, len(said)) else beside.certainty(one, target, sure)
+                its = Certainty.POSSIBLE if _may_be_through(op, target, len(said) + len(world.missing)) else beside.certainty(one, target, sure)
                 yield Edge(source=one.key, target=target.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=its)
         yield from _missing_edges(one, op, missing)
     if absent or in_p2p:
@@ -189,6 +189,7 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
         here = {one.key for one in ranks}
         absent = [m for r in group.members if (m := by_rank.get(r)) is not None and m.key not in here]
         told = _some(absent, ranks)
+        unseen = sum(r not in by_rank for r in group.members)
         missing = _missing(view, world, bool(absent))
         for one in ranks:
             op = one.place.op if one.place else "collective"
@@ -197,7 +198,7 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
                     continue
                 doing = "is stopped" if other.is_stopped else _elsewhere(other)
                 evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
-                sure = Certainty.POSSIBLE if _may_be_through(op, other, len(told)) else beside.certainty(one, other, Certainty.LIKELY)
+                sure = Certainty.POSSIBLE if _may_be_through(op, other, len(told) + unseen) else beside.certainty(one, other, Certainty.LIKELY)
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
             yield from _missing_edges(one, op, missing)
         sites = split_by_site(ranks)
@@ -209,7 +210,7 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
 
 
 def _may_be_through(op: str, other: Seen, absent: int) -> bool:
-    """Is it one of several idle ranks, in a call that whoever has taken its part leaves before the others come?"""
+    """Is it one of several idle ranks, in a call that whoever has taken its part leaves before the others come? Who was not seen may be idle too."""
     return op in ROOTED and absent > 1 and other.is_idle and not other.is_stopped
 
 

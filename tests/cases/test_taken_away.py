@@ -248,6 +248,9 @@ kernels_of_sidecar-healthy | process 24651: ppid                   |
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | that a coroutine sleeps; where it stands tells it too
 session_after_fork   | process 10888: sockets[1].peer_inode  | which client is at the other end of a Unix socket
 word_to_all          | process 20860: samples               | that who has the lock of a ring waits as well
+dispatched_to_some-healthy | Ray's tables                       | how often actors were called
+dispatched_to_some-healthy | core_workers                       |
+weights_of_last      | process 26263                         | that a rank that was not seen may have taken its part
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
