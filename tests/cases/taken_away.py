@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.codec import encode_compressed
@@ -79,11 +80,25 @@ def allowed(snapshot: Snapshot) -> set[tuple[str | None, int | str | None]]:
     """Whom a report on less may accuse: the culprits of the whole, also by the addresses of their connections where their process is missing."""
     found = accused(diagnose(snapshot))
     culprits = (p for node in snapshot.nodes for p in node.processes if (node.name, p.pid) in found)
-    return found | {(None, socket.local) for p in culprits for socket in p.sockets or () if socket.state == "ESTABLISHED" and socket.local}
+    addresses = {(None, socket.local) for p in culprits for socket in p.sockets or () if socket.state == "ESTABLISHED" and socket.local}
+    return found | addresses | _parts(snapshot, found)
 
 
 def _key(who: Who) -> tuple[str | None, int | str | None]:
     return (who.node, who.pid if who.pid is not None else who.label)
+
+
+def _parts(snapshot: Snapshot, found: set[tuple[str | None, int | str | None]]) -> set[tuple[str | None, int | str | None]]:
+    """Of those that left no process: the process whose part each was, which has another name without Ray's tables."""
+    names = {one.name: one.key for one in build_view(snapshot)}
+    told = ((node, *name.rpartition(" of ")) for node, name in found if isinstance(name, str))
+    return {(node, f"{part} of {names[whose]}") for node, part, _, whose in told if whose in names}
+
+
+def accuses_others(report: Report, less: Snapshot, culprits: set[tuple[str | None, int | str | None]]) -> bool:
+    """Does a report on less accuse anybody who is not among these?"""
+    others = accused(report) - culprits
+    return bool(others) and not (len(others) == len(parts := _parts(less, others)) and parts <= culprits)
 
 
 def wrong(snapshot: Snapshot, *, every: int = 1, start: int = 0) -> Iterator[tuple[str, Report, Snapshot]]:
@@ -92,7 +107,7 @@ def wrong(snapshot: Snapshot, *, every: int = 1, start: int = 0) -> Iterator[tup
     for number, (what, less) in enumerate(variants(snapshot)):
         if (number + start) % every == 0:
             report = diagnose(less)
-            if not accused(report) <= culprits:
+            if accuses_others(report, less, culprits):
                 yield what, report, less
 
 
