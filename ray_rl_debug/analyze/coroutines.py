@@ -381,10 +381,14 @@ def looks_at_variables(task: AsyncTask) -> bool:
     return task.awaited is not None and task.awaited.kind == "sleep" and own is not None and own.looks == ()
 
 
-def waits_for_requests(task: AsyncTask) -> bool:
-    """Does it wait for what another request brings, or look again and again at variables that another request changes?"""
+def waits_for_requests(task: AsyncTask, *, unread: bool = False) -> bool:
+    """Does it wait for what another request brings, or look again and again at variables that another request changes?
+
+    Args:
+        unread: Or was not read who brings it?
+    """
     own = own_frame(task)
-    if own is None or own.brings is not True or task.awaited is None:
+    if own is None or task.awaited is None or not (own.brings is True or (unread and own.brings is None)):
         return False
     return looks_at_variables(task) or (task.awaited.kind in ("queue", "event", "condition", "future") and task.stable is not False)
 

@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
@@ -58,15 +59,17 @@ def loop_broker_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         known: The edges found so far.
     """
     for one in view:
-        if one.kind is not Kind.LOOP_IDLE or not keeps_requests_back(one):
+        if one.kind is not Kind.LOOP_IDLE or not keeps_requests_back(one, unread=True):
             continue
-        connected = clients_of(view, one)
-        for key in sorted(connected):
+        connected, is_read = clients_of(view, one), keeps_requests_back(one)
+        for key in sorted(connected) if is_read else ():
             evidence = "each of its coroutines keeps a request back until another one brings something, or reads what a client sends"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY, among=_CLIENTS)
         behind = all_waiters(one.key, known) if connected else set()
         for other in view if connected else ():
             if other.is_idle or other.has_ended or other.process.kind not in _OF_JOB or other.key in {one.key, *connected, *behind}:
+                continue
+            if not is_read and not other.is_at_work and not sleeps(other):
                 continue
             evidence = f"its coroutines keep requests back, and {other.identity.label}, which {other.does()}, may connect and bring what ends that"
             yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.POSSIBLE, among=_CLIENTS)
@@ -76,14 +79,18 @@ _OF_JOB = frozenset({"child", "named", "ray-worker", "driver"})
 _CLIENTS = "its clients"
 
 
-def keeps_requests_back(one: Seen) -> bool:
-    """Is it a server, some of whose coroutines wait for what further requests bring, as their source tells, and do all others read at clients?"""
-    tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t) or (not serves(t) and not is_apart(t))]
+def keeps_requests_back(one: Seen, *, unread: bool = False) -> bool:
+    """Is it a server, some of whose coroutines wait for what further requests bring, as their source tells, and do all others read at clients?
+
+    Args:
+        unread: Or may it be one, for all that was read?
+    """
+    tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t, unread=unread) or (not serves(t) and not is_apart(t))]
     if not tasks or not any(s.state == "LISTEN" for s in one.process.sockets or ()) or one.is_stopped:
         return False
     if any(t.place.path and t.place.kind not in IDLE_KINDS and t.place.kind is not Kind.LOOP_IDLE for t in one.threads):
         return False
-    held = [t for t in tasks if waits_for_requests(t)]
+    held = [t for t in tasks if waits_for_requests(t, unread=unread)]
     return bool(held) and all(t in held or (t.awaited is not None and t.awaited.kind == "socket" and not is_write(t.awaited)) for t in tasks)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.pauses import sleeps
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
@@ -47,7 +46,7 @@ def _counts_were_read(view: View) -> bool:
 
 def _may_call(one: Seen) -> bool:
     """Is it a driver or an actor that goes on by itself, or may, and so may come to the call of the one that nobody has called?"""
-    return one.process.kind in ("driver", "ray-worker") and not one.is_idle and (one.motion is Motion.MOVING or sleeps(one))
+    return one.process.kind in ("driver", "ray-worker") and not one.is_idle and (one.is_at_work or sleeps(one))
 
 
 def _had_more_calls(fellow: Seen, one: Seen) -> bool | None:

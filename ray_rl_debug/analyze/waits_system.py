@@ -343,7 +343,9 @@ def _reads_at(one: Seen, socket: Socket) -> bool:
     kernel = thread.kernel if thread is not None else None
     if kernel_call(kernel) in ("recv", "read") and descriptor(kernel) == socket.fd and socket.fd is not None:
         return not socket.rx_queue_bytes
-    return not socket.rx_queue_bytes and any(e.is_still and not e.is_at_rest and not is_write(e.awaited) and socket.fd in e.descriptors for e in one.ends)
+    return not socket.rx_queue_bytes and any(
+        e.is_still and not e.is_at_rest and not is_write(e.awaited) and socket.fd in e.descriptors for e in one.ends
+    )
 
 
 def _flows(one: Seen, socket: Socket) -> bool:
