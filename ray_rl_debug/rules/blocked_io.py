@@ -104,7 +104,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
             is_peer = sink is not None and (handed[0].why in _PEERS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
-            alone = launches or (sink is not None and is_peer and _has_own_reason(sink))
+            alone = launches or (sink is not None and is_peer and (_has_own_reason(sink) or _leaves_pipe_full(client, handed[0])))
             who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
             if kind_of(node) is NodeKind.UNSEEN:
                 who = [client.who()]
@@ -161,6 +161,12 @@ def _has_own_reason(server: Seen) -> bool:
         return True
     thread = next(iter(handlers(server)), told)
     return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT or has_all_in_hand(server))
+
+
+def _leaves_pipe_full(writer: Seen, edge: Edge) -> bool:
+    """Does somebody wait for room in a pipe? Who writes has done its part, whatever the other end stands in."""
+    thread = waiting_thread(writer)
+    return edge.why is Why.PIPE and thread is not None and kernel_call(thread.kernel) == "write"
 
 
 def _is_deaf(one: Seen) -> bool:

@@ -254,6 +254,7 @@ weights_of_last      | process 26263                         | that a rank that 
 RRD205/hang-vllm-verl-enginecore-killed | Ray's tables              | how the server is called whose engine core is gone
 cancel_not_heeded          | process 584: async_tasks[0].chain[0].file | in which code a coroutine waits for an answer
 versions_published-healthy | process 28662: async_tasks[2].chain[2].brings | who brings what a coroutine waits for
+wakeups_not_read           | process 19733: samples                | what who does not read a full pipe does
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
