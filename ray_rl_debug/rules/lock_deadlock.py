@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.await_chains import serves_by_name
+from ray_rl_debug.analyze.await_chains import is_read_in_part, serves_by_name
 from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks, went_on
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -139,6 +139,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         # a pool has processes, and none of them was seen
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
         blind = blind or (thread.place.kind is Kind.FUTURE and has_loop(one) and one.process.async_tasks == ())
+        # in which code of the program a coroutine waits for an answer: that may be what it brings
+        blind = blind or (thread.place.kind in ENDED_BY_LOOPS and any(map(is_read_in_part, one.process.async_tasks or ())))
         certainty = Certainty.POSSIBLE if blind or pauses or (lost and held_feeder(one) is None and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
             finding=_finding(scene, one, others or (pauses if is_open else []), parents, certainty, lost=lost),

@@ -255,6 +255,8 @@ RRD205/hang-vllm-verl-enginecore-killed | Ray's tables              | how the se
 cancel_not_heeded          | process 584: async_tasks[0].chain[0].file | in which code a coroutine waits for an answer
 versions_published-healthy | process 28662: async_tasks[2].chain[2].brings | who brings what a coroutine waits for
 wakeups_not_read           | process 19733: samples                | what who does not read a full pipe does
+captured_output-healthy    | process 16469: async_tasks[0].chain[0].file | in which code a coroutine reads that completes a future
+cancel_not_heeded          | process 584: async_tasks[0].chain[0]  |
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
