@@ -30,7 +30,7 @@ def broker_edges(view: View) -> Iterator[Edge]:
         if one.kinds.isdisjoint(_HELD_BACK):
             continue
         listening = [s for s in one.process.sockets or () if s.state == "LISTEN"]
-        if not listening:
+        if not listening and not any(s.state == "ESTABLISHED" and is_served(one, s) for s in one.process.sockets or ()):
             continue
         ports = {s.fd for s in listening if s.fd is not None}
         own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)]
@@ -86,7 +86,7 @@ def keeps_requests_back(one: Seen, *, unread: bool = False) -> bool:
         unread: Or may it be one, for all that was read?
     """
     tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t, unread=unread) or (not serves(t) and not is_apart(t))]
-    if not tasks or not any(s.state == "LISTEN" for s in one.process.sockets or ()) or one.is_stopped:
+    if not tasks or not any(s.state == "LISTEN" or is_served(one, s) for s in one.process.sockets or ()) or one.is_stopped:
         return False
     if any(t.place.path and t.place.kind not in IDLE_KINDS and t.place.kind is not Kind.LOOP_IDLE for t in one.threads):
         return False

@@ -257,6 +257,8 @@ versions_published-healthy | process 28662: async_tasks[2].chain[2].brings | who
 wakeups_not_read           | process 19733: samples                | what who does not read a full pipe does
 captured_output-healthy    | process 16469: async_tasks[0].chain[0].file | in which code a coroutine reads that completes a future
 cancel_not_heeded          | process 584: async_tasks[0].chain[0]  |
+pool_of_connections        | process 17610: sockets[0]             | that a broker listens; several are connected at one port of it
+captured_output-healthy    | process 16469: async_tasks[0].chain[0] |
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
