@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.connections import clients, is_served, socket_owners
+from ray_rl_debug.analyze.connections import clients, is_served, lacks_listener, socket_owners
 from ray_rl_debug.analyze.coroutines import is_apart, is_write, serves, waits_for_requests
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
@@ -86,7 +86,8 @@ def keeps_requests_back(one: Seen, *, unread: bool = False) -> bool:
         unread: Or may it be one, for all that was read?
     """
     tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t, unread=unread) or (not serves(t) and not is_apart(t))]
-    if not tasks or not any(s.state == "LISTEN" or is_served(one, s) for s in one.process.sockets or ()) or one.is_stopped:
+    serves_at = any(s.state == "LISTEN" or is_served(one, s) for s in one.process.sockets or ())
+    if not tasks or not (serves_at or lacks_listener(one)) or one.is_stopped:
         return False
     if any(t.place.path and t.place.kind not in IDLE_KINDS and t.place.kind is not Kind.LOOP_IDLE for t in one.threads):
         return False
@@ -95,8 +96,8 @@ def keeps_requests_back(one: Seen, *, unread: bool = False) -> bool:
 
 
 def clients_of(view: View, one: Seen) -> set[str]:
-    """Processes that were seen at the other ends of the connections that it serves."""
-    served = [s for s in one.process.sockets or () if s.state != "LISTEN" and is_served(one, s)]
+    """Processes that were seen at the other ends of the connections that it serves, or may serve where it was not read at which port it does."""
+    served = [s for s in one.process.sockets or () if s.state != "LISTEN" and (is_served(one, s) or lacks_listener(one))]
     return {key for s in served for key, _ in clients(view, one, s, socket_owners(view))}
 
 
