@@ -62,6 +62,19 @@ def is_read_in_part(task: AsyncTask) -> bool:
     return task.awaited is None or (task.awaited.kind == "socket" and not any(map(is_own, task.chain)))
 
 
+def awaits_core(task: AsyncTask) -> bool:
+    """Does it wait for a step of gRPC's core, whose connection no frame tells?"""
+    return bool(task.chain) and task.chain[-1] == _CORE and task.awaited is not None and task.awaited.kind == "socket" and task.awaited.fd is None
+
+
+def answers_call(task: AsyncTask) -> bool:
+    """Does it run what answers a call of gRPC?"""
+    return any(f.file is None and f.function == "_handle_rpc" for f in task.chain)
+
+
+_CORE = AwaitFrame(function="execute_batch")
+
+
 def serves_by_name(function: str) -> bool:
     """Does a function wait for the next piece of work by design, as its name says?"""
     return _SERVES.search(function.rsplit(".", 1)[-1].lower()) is not None

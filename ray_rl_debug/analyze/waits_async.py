@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import lacks_client, socket_owners
+from ray_rl_debug.analyze.await_chains import answers_call, awaits_core
+from ray_rl_debug.analyze.connections import is_rays, is_served, lacks_client, socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -50,6 +51,24 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
                 if not edges and any(s.fd == fd and lacks_client(view, one, s) for s in one.process.sockets or ()):
                     edges = [to_unseen(one, f"the other end of descriptor {fd}")]
                 yield from (msgspec.structs.replace(edge, why=Why.AWAITED_SOCKET) for edge in edges)
+            if any(map(awaits_core, end.tasks)):
+                yield from _core_edges(view, one, end)
+
+
+_CONNECTIONS = "its connections"
+
+
+def _core_edges(view: View, one: Seen, end: End) -> Iterator[Edge]:
+    """Of coroutines of gRPC, whose core alone knows the connection: to the other ends of all that it may be."""
+    serves, owners = any(map(answers_call, end.tasks)), socket_owners(view)
+    known = [s for s in one.process.sockets or () if s.family.startswith("tcp") and s.state != "LISTEN" and s.fd is not None]
+    sockets = [s for s in known if is_served(one, s) is serves and not is_rays(view, one, s, owners)]
+    reason = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for a step of gRPC"
+    edges = [e for s in sockets for e in descriptor_edges(view, one, s.fd or 0, owners, Certainty.LIKELY, reason, writes=is_write(end.awaited))]
+    if not sockets:
+        edges = [to_unseen(one, f"the other end of a call of pid {one.process.pid}")]
+    among = _CONNECTIONS if len(sockets) > 1 else ""
+    yield from (msgspec.structs.replace(edge, why=Why.AWAITED_SOCKET, among=edge.among or among) for edge in edges)
 
 
 def awaited_child_edges(view: View) -> Iterator[Edge]:

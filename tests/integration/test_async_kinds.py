@@ -35,7 +35,7 @@ Seen = tuple[Node, dict[str, subprocess.Popen[bytes]]]
 
 
 def python_of(name: str) -> str | None:
-    module = next((m for m in ("anyio", "httpx", "aiohttp") if name.startswith(m)), None)
+    module = next((m for m in ("anyio", "httpx", "aiohttp", "grpc") if name.startswith(m)), None)
     if module is None and sys.version_info >= (3, 12):
         return sys.executable
     versions = (f"3.{sys.version_info[1]}", "3.12", "3.13", "3.11", "3.10")

@@ -424,6 +424,16 @@ store_in_transaction | inside one process | main | lock-deadlock asyncio-stuck b
 cache_locked_twice | inside one process | main | lock-deadlock asyncio-stuck blocked-io |
 heartbeat_in_group | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
 versions_published | client, server, handler, engine | main | blocked-io straggler |
+streams_kept_open | a loop that starves | main | asyncio-stuck lock-deadlock |
+clones_of_stream | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
+tokens_of_limiter | threads of a loop used up | main | asyncio-stuck lock-deadlock |
+deaf_environment | ring over a connection | environment main | lock-deadlock blocked-io cleanup-deadlock |
+left_before_word | barrier on the wrong group | trainer evaluator | lock-deadlock blocked-io straggler collective-mismatch producer-died | main
+actions_and_frames | ring over a connection | main simulator | asyncio-stuck lock-deadlock blocked-io |
+tokens_half_read | ring over a connection | main engine | asyncio-stuck lock-deadlock blocked-io |
+packages_of_task | mixed | fetch label:score | blocked-io ray-pending | main
+timer_of_batch | inside one process | judge | lock-deadlock producer-died asyncio-stuck |
+length_of_body | ring over a connection | agent1 server | lock-deadlock blocked-io | main
 """
 
 
@@ -490,6 +500,11 @@ MISSED = {
     "reaped_by_other-hang": "slow: it looks for the end of a child whose status a library took; a judge lives, and it may look for that one's end",
     "weights_of_last-hang": "unknown, both engines are named: which of them took a tensor less neither its stack nor its connections tell",
     "thread_of_maker_ended-hang": "slow, possible: the maker waits for a client too, and who that may be was not seen; its thread left no trace",
+    "clones_of_stream-hang": "slow, only possible: a heartbeat beside it pauses, in a task that anyio began",
+    "tokens_of_limiter-hang": "its process is named, as one that holds up another: that all permits lie with threads that want one is not read",
+    "left_before_word-hang": "unknown, only possible: a member of torch's RPC waits for the others in its shutdown, which looks idle",
+    "packages_of_task-hang": "slow, its task is named as possible: what Ray's agent of the node prepares for it is in no table",
+    "timer_of_batch-hang": "slow, only possible: a thread beside the handlers pauses",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

@@ -1,4 +1,4 @@
-"""What coroutines of asyncio's subprocesses, of anyio and of the pools of HTTP clients wait for, by their frames."""
+"""What coroutines of asyncio's subprocesses, of anyio, of gRPC and of the pools of HTTP clients wait for, by their frames."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _BY_FRAME = {
     ("anyio/streams/memory.py", "send"): "_stream",
     ("aiohttp/connector.py", "_wait_for_available_connection"): "_aiohttp_pool",
     ("httpcore/_async/connection_pool.py", "wait_for_connection"): "_httpcore_pool",
+    ("", "execute_batch"): "_grpc",  # compiled from Cython, which tells no file
 }
 """File and function of a coroutine that waits: the method here that describes it."""
 _TIMERS = {("aiohttp/client.py", "_request"): "handle"}
@@ -125,6 +126,18 @@ class Libraries:
         items = self._objects.length(held) if held else None
         name = f"{self._objects.type_name(owner)}.{links[i].frame.function.rpartition('.')[2]}"
         return Awaited(kind="queue", detail=f"{name} {'empty' if items == 0 else f'{items} items'}", address=state, value=items)
+
+    # gRPC's coroutines
+
+    def _grpc(self, links: list[ChainLink], i: int, _: int) -> Awaited | None:
+        """A step of gRPC's core, which only the other end of a connection ends; over which one the core alone knows.
+
+        What has no code in Python waits for the end of a call, and for nobody.
+        """
+        if i != len(links) - 1 or not any(link.frame.file for link in links):
+            return None
+        sends = any(link.frame.function.rpartition(".")[2] == "_send_message" for link in links)
+        return Awaited(kind="socket", detail=f"socket {'write' if sends else 'read'}")
 
     # connections of HTTP clients
 
