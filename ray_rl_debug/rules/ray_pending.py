@@ -6,8 +6,8 @@ Story
 
 Evidence
     Ray's tables: state PENDING or RESTARTING, what was asked, what the nodes have together and each for itself, the strategy
-    of the placement group; the processes that hold some of it. A program that a raylet has started for a worker, and that
-    stands. In stacks alone: a driver in ray.get below a function that waits for placement groups.
+    of the placement group; the processes that hold some of it. A program that a raylet has started for a worker, or Ray's
+    agent for the environment of one, and that stands. In stacks alone: a driver in ray.get below a function that waits for placement groups.
 
 Remedy
     Ask for less or add nodes; look for leftover actors.
@@ -33,6 +33,7 @@ from ray_rl_debug.analyze.placement_calls import placement_call
 from ray_rl_debug.analyze.room import Need, all_holders_known, fits, holders, is_counted, knows_nodes, lacks_room, need_of, supply, unplaceable
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
+from ray_rl_debug.analyze.waits_starts import PREPARES
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import RayState, RayTask, RayTaskCount
 from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, proc_evidence, stack_evidence
@@ -79,12 +80,13 @@ def _not_begun(scene: Scene, node: str) -> Iterator[Found]:
     if one is None or not asked:
         return
     names = listed([name for name, _ in asked])
+    purpose = PREPARES if any(PREPARES in e.evidence for _, e in asked) else "was started for a worker of Ray"
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"{one.where()} was started for a worker of Ray and {one.does()}; {names} cannot begin until that worker is ready",
+        f"{one.where()} {purpose} and {one.does()}; {names} cannot begin until that worker is ready",
         who=[one.who()],
         evidence=[
             *(Evidence(kind="task", where="Ray's tables", text=f"{name} has no process; {e.evidence}") for name, e in asked[:_SHOWN]),

@@ -503,7 +503,6 @@ MISSED = {
     "clones_of_stream-hang": "slow, only possible: a heartbeat beside it pauses, in a task that anyio began",
     "tokens_of_limiter-hang": "its process is named, as one that holds up another: that all permits lie with threads that want one is not read",
     "left_before_word-hang": "unknown, only possible: a member of torch's RPC waits for the others in its shutdown, which looks idle",
-    "packages_of_task-hang": "slow, its task is named as possible: what Ray's agent of the node prepares for it is in no table",
     "timer_of_batch-hang": "slow, only possible: a thread beside the handlers pauses",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
