@@ -192,8 +192,9 @@ class Looks:
         return place, _score(self.process, thread, stack.frames, place, kernel)
 
 
-def _telling_first(thread: SeenThread) -> tuple[int, int]:
-    return -thread.score, thread.tid or 0
+def _telling_first(thread: SeenThread) -> tuple[int, bool, int]:
+    """Of two that tell as much, nobody waits for the one that hands nothing on."""
+    return -thread.score, thread.is_apart, thread.tid or 0
 
 
 def _backward(seen: Sequence[SeenThread]) -> SeenThread | None:

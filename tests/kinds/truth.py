@@ -432,7 +432,7 @@ left_before_word | barrier on the wrong group | trainer evaluator | lock-deadloc
 actions_and_frames | ring over a connection | main simulator | asyncio-stuck lock-deadlock blocked-io |
 tokens_half_read | ring over a connection | main engine | asyncio-stuck lock-deadlock blocked-io |
 packages_of_task | mixed | fetch label:score | blocked-io ray-pending | main
-timer_of_batch | inside one process | judge | lock-deadlock producer-died asyncio-stuck |
+timer_of_batch | inside one process | judge | blocked-io lock-deadlock producer-died asyncio-stuck |
 length_of_body | ring over a connection | agent1 server | lock-deadlock blocked-io | main
 """
 
@@ -503,7 +503,6 @@ MISSED = {
     "clones_of_stream-hang": "slow, only possible: a heartbeat beside it pauses, in a task that anyio began",
     "tokens_of_limiter-hang": "its process is named, as one that holds up another: that all permits lie with threads that want one is not read",
     "left_before_word-hang": "unknown, only possible: a member of torch's RPC waits for the others in its shutdown, which looks idle",
-    "timer_of_batch-hang": "slow, only possible: a thread beside the handlers pauses",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
