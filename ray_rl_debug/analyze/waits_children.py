@@ -68,8 +68,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
-        if len(children) > 1 and kernel_was_read(view) and (is_guess or (why is Why.CHILD and _is_untold(kernel))):
-            sure = Certainty.POSSIBLE  # which of them it is, the kernel would have told
+        if kernel_was_read(view) and ((is_guess and len(children) > 1) or (why is Why.CHILD and _is_untold(kernel))):
+            sure = Certainty.POSSIBLE  # which of them it is, or one that began meanwhile, the kernel would have told
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure, among=_ENDS if at_descriptors else "")
 
 
