@@ -28,6 +28,7 @@ _PARTS = {
         "environ getenv getpid getppid path makedirs mkdir listdir stat replace rename remove unlink utime getloadavg cpu_count uname sep".split()
     ),
     "asyncio": frozenset({"sleep"}),
+    "anyio": frozenset({"sleep", "current_time"}),
     "sys": frozenset({"argv", "platform", "version", "executable"}),
 }
 """Of these modules only some parts."""

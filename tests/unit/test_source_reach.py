@@ -18,6 +18,7 @@ def note(x):
     SEEN.append(x)
 """
 HEAD = """
+import anyio
 import os
 import queue
 import sys
@@ -55,6 +56,7 @@ def apart(body: str, head: str = "def beat():") -> bool:
         f"with open(os.path.join('/tmp', 'x'), 'w') as file:\n    file.write('x')\n{HERE}",
         f"try:\n    Path('x').touch()\nexcept OSError as error:\n    print(error)\n{HERE}",
         f"rest()\n{HERE}",
+        f"anyio.sleep(anyio.current_time() % 2)\n{HERE}",
     ],
 )
 def test_heartbeats_are_apart(body: str) -> None:

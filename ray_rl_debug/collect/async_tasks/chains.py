@@ -209,8 +209,19 @@ class Chains:
         return tuple(word & UNTAGGED for word in self.memory.words(link.stack_at, link.stack_size - 1))
 
 
+_RUNNERS = frozenset({("_run_coro", "anyio/_core/_tasks.py"), ("_run_wrapped_task", "anyio/_backends/_asyncio.py")})
+"""Function and file of what only runs the coroutine that it was given, as a task of its own."""
+
+
+def _begun(frames: tuple[AwaitFrame, ...]) -> tuple[AwaitFrame, ...]:
+    """A chain from the coroutine on that somebody has begun as a task."""
+    runs = len(frames) > 1 and (frames[0].function.rpartition(".")[2], frames[0].file) in _RUNNERS
+    return frames[1:] if runs else frames
+
+
 def shortened(frames: tuple[AwaitFrame, ...]) -> tuple[AwaitFrame, ...]:
-    """A chain without the middle of what is deeper than we keep."""
+    """A chain without what only runs it, and without the middle of what is deeper than we keep."""
+    frames = _begun(frames)
     if len(frames) <= KEPT_OUTER + KEPT_INNER:
         return frames
     left_out = AwaitFrame(function=f"... {len(frames) - KEPT_OUTER - KEPT_INNER} frames left out")
