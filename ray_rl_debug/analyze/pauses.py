@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling_locals import given_limit_s
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.model.snapshot import AsyncTask, Thread
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Thread
 
 ANSWER_S = 60.0
 """Language models and sandboxes answer in seconds to a minute."""
@@ -256,7 +256,8 @@ def may_be_fed(one: Seen) -> str | None:
 def starved_loops(one: Seen) -> set[int | None]:
     """Threads of event loops all of whose coroutines wait for threads of their own process, and some for a free one."""
     ends = [e for e in one.ends if rank(e) < SERVES_RANK]
-    starved = any(is_queued(e.awaited) for e in ends) and all(e.is_still and e.awaited.kind == "executor" for e in ends) and not ticks(one.process)
+    queued = any(is_queued(e.awaited) for e in ends) or any(t.awaited is not None and _lacks_thread(t.awaited) for t in one.process.async_tasks or ())
+    starved = bool(ends) and queued and all(e.is_still and e.awaited.kind == "executor" for e in ends) and not ticks(one.process)
     return {t.tid for t in one.process.async_tasks or ()} if starved else set()
 
 
@@ -355,3 +356,8 @@ def quiet_s(one: Seen) -> float | None:
 def puts_object(one: Seen) -> bool:
     """Does it put an object into Ray's store? How far that is cannot be seen."""
     return one.telling is not None and any(f.function.endswith("Worker.put_object") for f in one.telling.frames)
+
+
+def _lacks_thread(awaited: Awaited) -> bool:
+    """Are all the threads in use that anyio's limiter allows?"""
+    return awaited.kind == "semaphore" and awaited.value == 0 and (awaited.detail or "").startswith("CapacityLimiter")
