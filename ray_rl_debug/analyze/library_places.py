@@ -45,6 +45,12 @@ BUILD_LOCKS = ("torch/utils/file_baton.py", "aiter/jit/utils/file_baton.py")
 TORCH_RPC = "torch/distributed/rpc/api.py"
 """Who calls another member waits there for its answer; who has nothing more to do serves the calls of others in ``shutdown``."""
 
+
+def ends_with_others(frames: Sequence[Frame]) -> bool:
+    """Does a stack stand in that ``shutdown``, until all members have come there?"""
+    return any(f.file.endswith(TORCH_RPC) and f.function.rpartition(".")[2] == "_wait_all_workers" for f in frames)
+
+
 _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("<built-in>", frozenset({"acquire", "__enter__"}), Kind.LOCK),
     ("<built-in>", frozenset({"flush", "write"}), Kind.FILE),

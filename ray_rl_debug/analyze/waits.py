@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
-from ray_rl_debug.analyze.waits_rpc import rpc_edges
+from ray_rl_debug.analyze.waits_rpc import rpc_edges, shutdown_edges
 from ray_rl_debug.analyze.waits_sidecars import sidecar_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_starts import start_edges
@@ -71,6 +71,7 @@ def find_waits(view: View) -> Waits:
     edges += room_edges(view, edges)
     starts = [*start_edges(view, edges)]
     edges += (*starts, *onward_edges(view, starts))
+    edges += shutdown_edges(view, worlds, edges)
     edges += idle_edges(view, edges)
     edges += store_edges(view, edges)
     edges += loop_broker_edges(view, edges)

@@ -1,4 +1,4 @@
-"""Edges of those who have called another member by torch's RPC and wait for the answer: which one it is the call does not tell."""
+"""Edges of torch's RPC: of those who wait for the answer to a call, whose other member it does not tell, and of those who wait for the end of all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.library_places import TORCH_RPC
+from ray_rl_debug.analyze.library_places import TORCH_RPC, ends_with_others
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.analyze.worlds import World
@@ -30,3 +30,19 @@ def rpc_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
         for other in {m.key: m for w in own for m in w.members if m.key != one.key}.values():
             evidence = f"it waits for the answer to a call by torch's RPC; {other.identity.label} may have been asked: it {other.does()}"
             yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=_CALL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def shutdown_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) -> Iterator[Edge]:
+    """From members that are through and whose end is awaited to those that are not: all end together.
+
+    One that may have been asked serves meanwhile; `known` are the edges found so far.
+    """
+    asked, awaited = {e.target for e in known if e.op == _CALL}, {e.target for e in known}
+    through = {one.key: one for one in view.at(Kind.IDLE) if one.telling is not None and one.telling.stack.once(ends_with_others)}
+    for key in sorted(through.keys() & awaited - asked):
+        own = [w for w in worlds if any(m.key == key for m in w.members)]
+        if not own or any(w.may_lack_ranks for w in own):
+            yield to_unseen(through[key], f"the end of others of pid {through[key].process.pid}", Why.MESSAGE)
+        for other in {m.key: m for w in own for m in w.members if m.key not in through}.values():
+            evidence = f"it has left its work and waits until all members of torch's RPC have; {other.identity.label} {other.does()}"
+            yield Edge(source=key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)

@@ -501,7 +501,6 @@ MISSED = {
     "weights_of_last-hang": "unknown, both engines are named: which of them took a tensor less neither its stack nor its connections tell",
     "thread_of_maker_ended-hang": "slow, possible: the maker waits for a client too, and who that may be was not seen; its thread left no trace",
     "clones_of_stream-hang": "slow, only possible: a heartbeat beside it pauses, in a task that anyio began",
-    "left_before_word-hang": "unknown, only possible: a member of torch's RPC waits for the others in its shutdown, which looks idle",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
