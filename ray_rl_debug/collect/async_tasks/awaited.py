@@ -207,7 +207,7 @@ class Ends:
         return (round(left, 3) if left is not None and abs(left) < MAX_TIMER_S else None), len(due)
 
     def given_up_s(self, held: tuple[int, ...], links: list[ChainLink]) -> float | None:
-        """Seconds until the first limit of time ends what a task awaits: of the objects whose ``async with`` bodies it is in, or of a request."""
+        """Seconds until the first limit of time ends what a task awaits: of the objects whose ``with`` bodies it is in, or of a request."""
         found = [when for owner in held if (when := self._limit_of(owner)) is not None]
         try:
             timers = [when for timer in self._libraries.timers(links) if (when := self._when(timer)) is not None]
@@ -219,7 +219,9 @@ class Ends:
 
     def _limit_of(self, owner: int) -> float | None:
         try:
-            return self._objects.number(self._objects.attribute(owner, "_when")) if self._objects.type_name(owner) == _LIMIT else None
+            if self._objects.type_name(owner) != _LIMIT:
+                return self._libraries.deadline(owner)
+            return self._objects.number(self._objects.attribute(owner, "_when"))
         except BadRead:
             return None
 

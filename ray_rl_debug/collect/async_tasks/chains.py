@@ -188,6 +188,13 @@ class Chains:
         marks.append((address, raw))
         return int.from_bytes(raw, "little") & UNTAGGED
 
+    def suspended(self, generator: int) -> ChainLink | None:
+        """Where a generator stands that is no part of a chain; None of what is none, or runs."""
+        kind = self.objects.type_of(generator)
+        if kind is None or self._classify(self.memory.word(generator + 8)) != "frame":
+            return None
+        return self._read_frame(generator, [])[0]
+
     def variable(self, link: ChainLink, name: str) -> int:
         """Address of a local variable of a frame of Python's own library; 0 when there is none of that name."""
         if link.place is None or not link.locals_at:

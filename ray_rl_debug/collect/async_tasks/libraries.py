@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,6 +35,10 @@ _BY_FRAME = {
 _TIMERS = {("aiohttp/client.py", "_request"): "handle"}
 """File and function of a coroutine that ends a request after a time: the local variable that holds the loop's timer for that."""
 
+_SCOPE, _OF_GENERATOR = "CancelScope", "_GeneratorContextManager"
+"""What anyio ends at its deadline, and what ``fail_after`` gives: it has its scope in a variable of its generator."""
+_SCOPES = ("scope", "cancel_scope")
+
 
 class Libraries:
     """Describes what tasks finally await in coroutines of libraries that it knows."""
@@ -63,6 +68,18 @@ class Libraries:
         named = [(link, _TIMERS.get((link.frame.file or "", link.frame.function.rpartition(".")[2]))) for link in links]
         found = [self._chains.variable(link, name) for link, name in named if name is not None]
         return [timer for timer in found if self._objects.type_name(timer) == "TimerHandle"]
+
+    def deadline(self, owner: int) -> float | None:
+        """When a scope of anyio ends what runs in it, by the clock of the loop; None of anything else, and where it has no limit."""
+        name = self._objects.type_name(owner)
+        if name == _OF_GENERATOR:
+            link = self._chains.suspended(self._objects.attribute(owner, "gen"))
+            if link is None or not (link.frame.file or "").startswith("anyio/"):
+                return None
+            owner = next((at for local in _SCOPES if (at := self._chains.variable(link, local))), 0)
+            name = self._objects.type_name(owner)
+        found = self._objects.number(self._objects.attribute(owner, "_deadline")) if name == _SCOPE else None
+        return found if found is not None and math.isfinite(found) else None
 
     # asyncio
 

@@ -167,7 +167,7 @@ class Interpreter:
         else:
             awaited = self._ends.describe(links, end or waiter)
         thread, timer, timers = self._loop(loop)
-        held = self._held(links)
+        held, entered = self._held(links)
         task = AsyncTask(
             address=address,
             name=self._name(name_at),
@@ -177,7 +177,7 @@ class Interpreter:
             tid=thread,
             timer_s=timer,
             timers=timers,
-            gives_up_s=self._ends.given_up_s(held, links),
+            gives_up_s=self._ends.given_up_s((*held, *entered), links),
         )
         return Read(task=task, links=links, marks=marks, held=held)
 
@@ -226,25 +226,27 @@ class Interpreter:
         words = self._memory.words(loop, kind.basicsize // 8)
         return next((word for word in words if word in self._threads), None)
 
-    def _held(self, links: list[ChainLink]) -> tuple[int, ...]:
-        """Objects whose ``async with`` body the chain is in: their ``__aexit__`` waits on the value stack until the body ends."""
+    def _held(self, links: list[ChainLink]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Objects whose ``async with`` body the chain is in, and those of ``with``: their exits wait on the value stack until the body ends."""
         held: list[int] = []
+        entered: list[int] = []
         for i, link in enumerate(links):
             if link.stack_size < 2:
                 continue
             try:
-                owners = self._owners(self.chains.stack(link))
+                owners, plain = self._owners(self.chains.stack(link))
                 inner = links[i + 1] if owners and i + 1 < len(links) else None
                 if inner is not None and self._is_taking(inner, owners[-1]):
                     owners.pop()
             except BadRead:
                 continue
             held += owners
-        return tuple(held)
+            entered += plain
+        return tuple(held), tuple(entered)
 
-    def _owners(self, stack: tuple[int, ...]) -> list[int]:
-        """Objects whose ``__aexit__`` stands on a value stack: as a bound method, in 3.14 also as the function followed by its object."""
-        found = []
+    def _owners(self, stack: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        """Objects whose ``__aexit__`` or ``__exit__`` stands on a value stack: as a bound method, in 3.14 also as the function before its object."""
+        found: dict[str, list[int]] = {"__aexit__": [], "__exit__": []}
         for i, word in enumerate(stack):
             kind = self._objects.type_name(word)
             if kind == "method":
@@ -255,9 +257,8 @@ class Interpreter:
                 function, owner = word, stack[i + 1]
             else:
                 continue
-            if self._objects.string(self._memory.word(function + FUNCTION_NAME)) == "__aexit__":
-                found.append(owner)
-        return found
+            found.get(self._objects.string(self._memory.word(function + FUNCTION_NAME)), []).append(owner)
+        return found["__aexit__"], found["__exit__"]
 
     def _is_taking(self, inner: ChainLink, owner: int) -> bool:
         """Does a frame still wait to enter, or has it given back what it entered for as long as it waits?"""
