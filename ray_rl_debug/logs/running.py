@@ -16,9 +16,10 @@ _OF_NCCL = re.compile(
     rb"\bcount (?P<elements>\d{1,18}) [^\n]{0,200}?\bcomm (?P<comm>0x[\da-f]{1,16}) \[nranks=(?P<members>\d{1,7})\]"
 )
 _OF_TORCH = re.compile(
-    rb"Running collective: CollectiveFingerPrint\(SequenceNumber=(?P<number>\d{1,15}), OpType=(?P<op>\w{1,60})"
+    rb"Running collective: CollectiveFingerPrint\(SequenceNumber=(?P<number>\d{1,15})(?:, )?OpType=(?P<op>\w{1,60})"
     rb"(?:, TensorShape=\[(?P<shape>[\d, ]{0,200})\])?"
 )
+"""Torch 2.0 and older leave the comma out where a collective has no tensor."""
 MAX_LINES = 4000
 """Read for calls, from the end back."""
 CALLS_OF_WRITER = 8

@@ -109,3 +109,9 @@ def test_millions_of_calls_cost_no_more_than_the_last_ones() -> None:
         return time.process_time() - start
 
     assert seconds(text) < 6 * seconds(text[-len(text) // 4 :]) + 0.2
+
+
+def test_old_torch_leaves_the_comma_out_where_no_tensor_is(tmp_path: Path) -> None:
+    head = "[I ProcessGroupWrapper.cpp:562] [Rank {}] Running collective: CollectiveFingerPrint(SequenceNumber=7OpType={})"
+    found = found_in(tmp_path, *(head.format(rank, "BARRIER" if rank else "MONITORED_BARRIER") for rank in range(4)))
+    assert [[w.rank for w in f.who] for f in found] == [[0]]
