@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -13,22 +13,20 @@ from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.followed import is_after_work, is_followed
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
-from ray_rl_debug.logs.json_lines import plain_behind_marks
-from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
+from ray_rl_debug.logs.named import LOADER, described_in, filled, introduced_by, launched_in, named_in
+from ray_rl_debug.logs.quoted import is_in_prompt, is_quoted, plain_record, quotes_output
 from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.logs.spotted import Spotted
-from ray_rl_debug.logs.tracebacks import REMOTE, RESULT, START, Block, read_block
-from ray_rl_debug.logs.values import holds_as_data, is_printed_value
+from ray_rl_debug.logs.tracebacks import FRAME, REMOTE, RESULT, START, Block, frame_text, read_block
+from ray_rl_debug.logs.values import is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
     ANY_NAME,
     ENDED_WELL,
     EXCEPTION,
     GIVES_UP,
-    HOLDS_A_SAMPLE,
     NOT_THE_JOB,
     OF_A_SAMPLE,
-    SAID_OF_ANOTHER,
     Said,
     gives_up,
     judge,
@@ -36,11 +34,16 @@ from ray_rl_debug.logs.words import (
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
-from ray_rl_debug.signatures.match import Hit, Matcher
+from ray_rl_debug.signatures.match import Matcher
 
-_QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
-"""What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
 _FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
+_OF_ITS_END = re.compile(r"(?:exitcode|traceback)\s*: (?!To enable )\S")
+"""In torchrun's report of a process that failed."""
+_SOURCE_IN_C = re.compile(r"\.(?:cc|cpp|cu|h|c):\d")
+"""A logger of C++ prints no traceback of Python's."""
+MAX_FIELDS = 14
+MAX_OF_FRAME = 4
+"""Lines of a frame: its place, its code, and Python's marks below that."""
 MAX_OBJECTS = 3
 """Lines that asyncio puts between its record and the traceback."""
 OF_ASYNCIO = re.compile(r"(?:handle|future|task|protocol|transport|context|client_session|connector|source_traceback): ?<")
@@ -69,7 +72,7 @@ _CUT = "a traceback that is cut off before its last line"
 
 def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
     """What failed in a line, or in the traceback that begins there; None when nothing did."""
-    if window.text.find(START.encode(), start, end) != -1 and not _quotes_output(window, start, end):
+    if window.text.find(START.encode(), start, end) != -1 and not quotes_output(window, start, end):
         text = window.head(window.line(start, end).decode("utf-8", "replace")).text
         if OF_A_SAMPLE.match(text) and not text.rstrip(":").endswith(START):
             return None  # all of it stands in this line
@@ -79,7 +82,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     after = window.text[end + 1 : end + 400]
     if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
-    raw = _plain(window.line(start, end))
+    raw = plain_record(window.line(start, end))
     head = _out_of_panel(window, window.head(raw.decode("utf-8", "replace")), start)
     if OF_A_SAMPLE.match(head.text) or (head.level in (None, "D", "I") and is_printed_value(head.text, matcher.match_block)):
         return None
@@ -88,13 +91,13 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     if RESULT.match(head.text) and _is_of_error_above(window, head, start):
         return None
     head = _of_record_above(window, head, start)
-    hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
+    hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
     said = judge(head.text, head.level if above is None else None)
     if said is None and signature is None and NCCL_WARNS in raw and _failed_in_nccl(window, head, end):
         said = Said("error")
     if said is None:
-        if signature is None or ENDED_WELL.search(head.text) or (head.level is None and _is_quoted(head.text, matcher)):
+        if signature is None or ENDED_WELL.search(head.text) or (head.level is None and is_quoted(head.text, matcher)):
             return None
         said = Said("known")
     if signature is None and _is_of_the_machine(head, said.kind):
@@ -128,9 +131,11 @@ def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
         )
         if about is None and head.indent and head.text.startswith(_FIELDS_OF_DESCRIBE):
             about = described_in(window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start])
-        lines = tuple(after[:2])
+        lines = _telling(after)
     if about is not None and about.node is None and about.ip is None and one.writer.pid is None and one.writer.rank is None:
         about = msgspec.structs.replace(about, node=one.writer.node)
+    if about is not None and about.program == LOADER:
+        about = msgspec.structs.replace(about, rank=one.writer.rank)  # its parent tells it
     passed = handled(window, one)
     after_work = passed is None and is_after_work(window, one)
     return LogEvent(
@@ -148,7 +153,7 @@ def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
         level=head.level or (one.before.level if one.before is not None and one.before.level in ("E", "F") else None),
         record=redact(record) if block is not None and (record := _record_of(window, one)) else None,
         beneath=redact(raised) if (raised := block.first if block is not None else _raised_below(window, one)) else None,
-        frame=redact(block.frame) if block and block.frame else None,
+        frame=redact(frame) if (frame := block.frame if block is not None else _frame_above(window, one)) else None,
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
         is_own_words=is_own_words(one) and not gives_up(one.text),
@@ -158,6 +163,27 @@ def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
         is_after_work=after_work,
         handled=passed,
     )
+
+
+def _telling(after: Sequence[str]) -> tuple[str, ...]:
+    """Of the lines behind an error's first one those that say more, in front how a launcher's report says that the process ended."""
+    said = [text for text in after if any(map(str.isalnum, text))]
+    return tuple(dict.fromkeys([*(text for text in said[:MAX_FIELDS] if _OF_ITS_END.match(text)), *said[:2]]))
+
+
+def _frame_above(window: Window, one: Spotted) -> str | None:
+    """Of an exception whose traceback somebody pasted without its first line, the innermost frame."""
+    if EXCEPTION.match(one.head.text) is None:
+        return None
+    at = one.start
+    for _ in range(MAX_OF_FRAME):
+        above = window.line_before(at)
+        if (found := FRAME.match(above.text)) is not None:
+            return frame_text(found["file"], found["line"], found["function"] or "?")
+        if above.indent == 0:
+            return None
+        at = window.text.rfind(b"\n", 0, at - 1) + 1
+    return None
 
 
 def _of_call_above(window: Window, one: Spotted) -> LogWriter | None:
@@ -260,7 +286,8 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
         return None
     head = block.head
     before = _record_before(window, start)
-    is_record = head.level is None and (before.level is not None or before.text.startswith(AT_EXIT) or "Exception ignored" in before.text)
+    is_of_a_logger = before.level is not None and _SOURCE_IN_C.search(before.source or "") is None
+    is_record = head.level is None and (is_of_a_logger or before.text.startswith(AT_EXIT) or "Exception ignored" in before.text)
     named = head if head.writer != LogWriter() or not is_record else before
     who = filled(window.whole(named.writer), writer)
     said = [block.last, *([block.first] if block.first else []), *block.message, *block.lines[-60:]]
@@ -366,33 +393,3 @@ def _without_opening(hits: list[Signature], said: list[str], matcher: Matcher) -
     below = "\n".join(text for text in said if START not in text and not REMOTE.search(text)).encode("utf-8", "replace")
     told = {h.signature.id for h in matcher.match_block(below)}
     return [h for h in hits if h.effect != "cascade" or h.id in told]
-
-
-def _is_in_prompt(hit: Hit) -> bool:
-    found = HOLDS_A_SAMPLE.search(hit.text)
-    return found is not None and found.end() <= hit.at
-
-
-def _is_quoted(text: str, matcher: Matcher) -> bool:
-    """Does a sentence only quote what it matches?"""
-    plain, quotes = SAID_OF_ANOTHER.sub(" ", text), "\n".join(found[0] for found in SAID_OF_ANOTHER.finditer(text))
-    return bool(quotes) and not _knows(plain, matcher) and _knows(quotes, matcher)
-
-
-def _knows(text: str, matcher: Matcher) -> bool:
-    return any(True for _ in matcher.match_block(text.encode("utf-8", "replace")))
-
-
-def _plain(raw: bytes) -> bytes:
-    """Of a record that is an object the plain line that it stands for; else the line itself."""
-    plain = plain_behind_marks(raw.decode("utf-8", "replace").rstrip()) if raw.startswith(b"{") else None
-    return raw if plain is None else plain.encode()
-
-
-def _quotes_output(window: Window, start: int, end: int) -> bool:
-    """Is the traceback in a line the output of another program, a value among others? An object that is a record itself quotes nobody."""
-    raw = _plain(window.text[start:end])
-    if _QUOTED_START.search(raw) is None:
-        return False
-    head = window.head(raw.decode("utf-8", "replace"))
-    return head.level not in ("E", "F") and (not raw.startswith(b"{") or is_printed_value(head.text, lambda _: iter(())) or holds_as_data(head.text))

@@ -236,7 +236,7 @@ def _parenthesis(line: str, at: int, got: _Found) -> int | None:
     got.program = name or got.program
     got.pid = int(keys["pid"]) if keys.get("pid", "").isdigit() else got.pid
     got.ip = keys.get("ip", got.ip)
-    got.rank = keys.get("rank", got.rank)
+    got.rank = keys.get("rank") or keys.get("rankid") or got.rank
     return _done(got, found.end())
 
 
@@ -244,6 +244,9 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     found = marks.BRACKET.match(line, at)
     if found is None:
         return None
+    if ompi := None if got.marked else marks.OF_OPEN_MPI.match(line, at):
+        got.node, got.rank, got.source = ompi["node"], ompi["rank"], ompi["source"]
+        return _done(got, ompi.end())
     if ucx := marks.OF_UCX.match(line, at):
         got.node, got.pid, got.level, got.source = ucx["node"], int(ucx["pid"]), LEVELS.get(ucx["level"], "D"), ucx["source"]
         return _done(got, ucx.end())

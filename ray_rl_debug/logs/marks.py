@@ -55,6 +55,10 @@ OF_UCX = re.compile(
     r"UCX\s{1,4}(?P<level>FATAL|ERROR|WARN|INFO|DIAG|DEBUG|TRACE)\s{1,4}"
 )
 """``[node-3:58 :0]   ib_md.c:501  UCX  ERROR ``, behind a stamp."""
+OF_OPEN_MPI = re.compile(
+    r"\[(?P<node>[\w.-]{1,80})\]\[\[\d{1,8},\d{1,8}\],(?P<rank>\d{1,6})\]\[(?P<source>[\w./-]{1,80}\.\w{1,4}:\d{1,6}):\w{1,80}\] ?"
+)
+"""``[node-3][[44612,1],7][btl_tcp.c:559:mca_btl_tcp_recv] ``: the job and its step, then the rank."""
 NAME_AND_LEVEL = re.compile(r"\[[A-Za-z][\w-]{1,40}\]\s?(?=\[(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\])")
 """``[Engine-LLM][ERROR] ``: the name of a program in front of its level."""
 PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")
@@ -79,7 +83,8 @@ HOST = re.compile(
 POD = re.compile(r"(?P<node>[a-z][\w.-]{0,80}\d[\w.-]{0,80})(?: [\w.-]{1,60})? (?=\d{4}-\d\d-\d\d[T ]\d\d:)")
 """``trainer-7d9f main 2026-…``: a machine or pod, perhaps with the container, in front of a stamp."""
 COLUMNS = re.compile(
-    r"(?:[\w.<>:/@-]{1,60} +[-|] +|(?:\d{1,8}|[\w-]{0,40}\d[\w.-]{0,40}|\w{1,40}(?:\.\w{1,40}){1,8}|\{[^{}\n]{1,60}\}) +(?:[-|] +)?){1,4}"
+    r"(?:[\w.<>:/@-]{1,60} +[-|] +|[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6} +"
+    r"|(?:\d{1,8}|[\w-]{0,40}\d[\w.-]{0,40}|\w{1,40}(?:\.\w{1,40}){1,8}|\{[^{}\n]{1,60}\}) +(?:[-|] +)?){1,4}"
     r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)(?=[ :|-])[ :|-]{1,8}"
 )
 """Behind a stamp: ``58 - app.loop - WARNING - ``, ``gpu-3 58 ERROR ``, ``{task.py:58} ERROR - ``; a plain word before a level is a sentence's."""

@@ -7,6 +7,8 @@ from collections import deque
 
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
+LOADER = "DataLoader worker"
+"""Child of the process that tells of it."""
 _NODE_MEMORY = r"^Memory on the node \(IP: (?P<ip>[\w.:]+), ID: \w+\) where the \w+ \([^()\n]*?(?:\bname=(?P<program>[\w.:]+), )?pid=(?P<pid>\d+)"
 """Ray's words on the worker that it ended for memory."""
 _PAGE_FAULT = r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread "
@@ -30,7 +32,7 @@ _ABOUT = tuple(
         r"\bline \d+: +(?P<pid>\d+) (?:Killed|Aborted|Terminated|Segmentation fault|Bus error|Illegal instruction)\b",  # a shell of its child
         r"^==(?P<pid>\d+)==(?:[A-Z]+: )?\w+Sanitizer",
         r"\bTIMEOUT \(pid:(?P<pid>\d+)\)",  # gunicorn of its child
-        r"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)",
+        rf"(?P<program>{LOADER}) \(pid(?:\(s\))? (?P<pid>\d+)",
         r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
         r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<node>[\w.-]+) exited",  # mpirun
         r"\[Rank (?P<rank>\d+)\]",

@@ -213,5 +213,9 @@ def _innermost(frames: list[tuple[str, str, str]]) -> str | None:
     if not frames:
         return None
     own = [f for f in frames if not _LIBRARY.search(f[0])]
-    file, line, function = (own or frames)[-1]
+    return frame_text(*(own or frames)[-1])
+
+
+def frame_text(file: str, line: str, function: str) -> str:
+    """``train.py:44 in fit``"""
     return f"{file.rsplit('/', 1)[-1]}:{line} in {function}"

@@ -14,6 +14,7 @@ STEMS = (
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", " ERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
+    '"fatal', "=fatal", '"critical', "=critical", "now abort",
     "eturncode", "eturn code", "is dead", "d: fatal: ", "] fatal: ",
     "egfault", "process exited, code=", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
@@ -56,7 +57,7 @@ DEATH = re.compile(
         r"(?:terminated|killed|crashed) (?:by|with|due to) signal(?=:? ?(?:\d|[A-Z]|$))",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
         r"\b(?:[Jj]ob|[Pp]od|[Tt]ask|[Aa]llocation|[Ii]nstance|[Nn]ode)\b.{0,60}\b(?:cancell?ed|killed|terminated|stopped|evicted)\b.{0,40}\bpreempted\b",
-        r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
+        r"\bwill now abort\b|\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
         r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
         r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|(?:NODE|TASK) (?:\S+ )?FAILURE|PREEMPTION)",
@@ -69,7 +70,8 @@ _TOOL = re.compile(
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
         r": (?:[Nn]o space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
-        r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
+        r"^[\w./-]+\.(?:c|cc|cpp|h):\d+ {1,4}Error: \S",  # Open MPI's of its parts
+        r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock: it dumps, and may end the process
         r"^(?!test)[a-z]{2,8}[A-Z]\w{2,40}(?:\(\))? error: \S",  # a call of a library in C: ``cuFileDriverOpen error: ``
         r"^(?!kernel: )[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b(?::| (?!(?:on|of|in|at|for|count|rate)\b))|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
         r"^Host key verification failed|^Permission denied \(|^Cannot connect to the \w+ daemon\b",

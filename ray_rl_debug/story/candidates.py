@@ -28,8 +28,8 @@ _CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError)\b"
 """Somebody did not want the result any longer."""
 _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*\(?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
 """Beside such words: it ended with another code or signal, and nobody told it to."""
-_ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b")
-"""torch's watchdog of its own process: the reason stands in the lines above."""
+_ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b|.{0,120}\bwill now abort\b")
+"""torch's watchdog of its own process, and Open MPI: the reason stands in the lines above."""
 _NAME_ALONE = re.compile(r"\W{0,4}(?:(?:\[?PG[^\]\n]{0,60})?\b(?:[Rr]ank|[Pp]id|[Pp]rocess|[Ww]orker|[Nn]ode) ?#?\d{1,8})?\W{0,4}$")
 """An error whose first line only says of whom it is: ``Rank 2``, and torch's report below."""
 TOLD_TO_END = "the process was told to end"
@@ -48,6 +48,8 @@ _IN_VAIN = re.compile(
     r"|ServerTimeoutError|FutureTimeoutError|DeadlineExceeded|queue\.Empty|Empty|zmq\.error\.Again)\b"
 )
 """Exceptions of a process that waited for another one in vain."""
+_CLOCK_RAN_OUT = re.compile(r"^Timeout \(\d+:\d\d:\d\d")
+"""Of faulthandler, which somebody told to dump all stacks when a time is over. It ends the process only where it was told that, too."""
 _EXCEPTION_FIRST = re.compile(r"^[\w.]+(?:Error|Exception)\b")
 _FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
 _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
@@ -187,7 +189,7 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     raised = [c for c in found if _CARD_FAILED.search(c.event.text)] if nameless else []
     loaders = [c for c in found if _LOADER_KILLED.search(c.event.text)] if nameless else []
     roots = [c for c in found if _ROOT_CAUSE in c.event.text] if nameless else []
-    victims: dict[tuple[str, int], LogWriter] = {}
+    victims: dict[tuple[str, int], Candidate] = {}
     for one in nameless:
         line, last = one.event.file_line, one.event.last_line or one.event.file_line
         text = one.event.text
@@ -197,8 +199,16 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
         named = [c for c in near if c.event.about is not None or behind is raised]
         # Equal lines are one event, which names only the first of those whom they speak of.
         if len({c.subject for c in named}) == 1 and all(c.event.count == 1 for c in named):
-            victims[one.book.file, line] = named[0].subject
-    return [_about(c, victims.get((c.book.file, c.event.file_line))) for c in found]
+            victims[one.book.file, line] = named[0]
+    return [_named_by(c, victims.get((c.book.file, c.event.file_line))) for c in found]
+
+
+def _named_by(one: Candidate, other: Candidate | None) -> Candidate:
+    """It is about whom the other names; a launcher's error without words of its own ends as the other tells."""
+    if other is None:
+        return one
+    lines = other.event.lines if _ROOT_CAUSE in other.event.text else one.event.lines
+    return msgspec.structs.replace(one, event=msgspec.structs.replace(one.event, about=other.subject, lines=lines))
 
 
 def _before_next(event: LogEvent, stamps: Sequence[tuple[int, float]]) -> float:
@@ -231,7 +241,7 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.ECHO, "such an error comes when the process at the other end goes"
     if _NAME_ALONE.match(event.text):
         return Class.ECHO, "it names a process and says no more"
-    if waited_in_vain(event.text):
+    if waited_in_vain(event.text) or _CLOCK_RAN_OUT.match(event.text):
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
     if _ENDS_ITSELF.match(event.text):
         return Class.LATE, "the process ended itself, for the reason that it gave before"

@@ -91,10 +91,11 @@ _LOGGER = re.compile(r"^[\w.-]+: ")
 _OWN_FORM = re.compile(
     r"\d{1,8}:[A-Z] \d\d \w{3} \d{4} [\d:.]{8,12} # Redis "
     r"|[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted "
+    r"|.{0,120}\bwill now abort\b"
 )
 _STARTS_NOTHING = re.compile(
     r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
-    r"|[\w./-]*/\S+: (?:Permission denied|cannot execute)|(?:OMP: Error|libgomp: |OpenBLAS )|\S+ NCCL WARN |Timeout \(\d+:\d\d:\d\d"
+    r"|[\w./-]*/\S+: (?:Permission denied|cannot execute)|(?:OMP: Error|libgomp: |OpenBLAS )|\S+ NCCL WARN "
     r"|Exception in thread \""
 )
 
@@ -125,7 +126,8 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if _says_so(event.lines, event, True):
         return True
     if EXCEPTION.match(event.text):
-        return not event.is_bare and event.level is None and not _NAMELESS.match(event.text)
+        is_raised = event.frame is not None or not _NAMELESS.match(event.text)
+        return not event.is_bare and event.level is None and is_raised
     return event.level is None and _STARTS_NOTHING.match(event.text) is not None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from test_log_blocks_alone import role
+from test_log_innocents import story
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,58 @@ def test_what_a_client_no_longer_wanted_gave_nothing_up(tmp_path: Path) -> None:
     line = "ERROR 05-04 08:00:01 [llm.py:88] Answer 81f0a was aborted{}\n"
     assert role(tmp_path, line.format(" by the client")) == "noted"
     assert role(tmp_path, line.format(" for want of memory")) == "first"
+
+
+@pytest.mark.parametrize(
+    "line", ['{"ts":"2026-09-14T10:01:44Z","level":"fatal","msg":"lost the lease"}', 'time="2026-09-14" level=fatal msg="lost the lease"']
+)
+def test_a_record_at_level_fatal_is_told_whatever_its_words(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") == "first"
+    assert role(tmp_path, f"{line.replace('fatal', 'info')}\n") is None
+
+
+def test_frames_above_an_exception_say_that_python_raised_it(tmp_path: Path) -> None:
+    frames = '  File "/job/client.py", line 233, in connect\n    raise Exception(text)\n'
+    assert role(tmp_path, f"{frames}Exception: request failed: 404\n") == "first"
+    assert role(tmp_path, "Exception: request failed: 404\n") == "noted"
+    told = story(tmp_path, f"{frames}Exception: request failed: 404\n")
+    assert told is not None and told.first is not None and told.first.frame == "client.py:233 in connect"
+
+
+def test_a_logger_of_cpp_prints_no_traceback_of_python(tmp_path: Path) -> None:
+    raised = 'Traceback (most recent call last):\n  File "/job/kv.py", line 9, in <module>\n    setup()\nRuntimeError: no store\n'
+    assert role(tmp_path, f"E1102 10:11:12.101011 2331 store_py.cpp:61] cannot mount\n{raised}") == "first"
+    assert role(tmp_path, f"E1102 10:11:12.101011 2331 store_py.py:61] cannot mount\n{raised}") == "noted"
+
+
+def test_a_dump_that_somebody_asked_for_ends_nothing_by_itself(tmp_path: Path) -> None:
+    dump = 'Timeout (0:10:00)!\nThread 0x00007f2 (most recent call first):\n  File "/job/sync.py", line 44 in wait\n'
+    assert role(tmp_path, dump) == "noted"
+    told = story(tmp_path, f"{dump}[launcher] rank 3 (pid 81) exited with code 1, stopping the others\n")
+    assert told is not None and told.first is not None
+
+
+def test_a_report_of_torchrun_says_how_the_first_process_ended(tmp_path: Path) -> None:
+    text = (
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\nrun.py FAILED\n-----\nFailures:\n  <NO_OTHER_FAILURES>\n"
+        "-----\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026-05-21_15:43:03\n  host      : n3\n  rank      : 2 (local_rank: 2)\n"
+        "  exitcode  : -9 (pid: 1475)\n  error_file: <N/A>\n  traceback : Signal 9 (SIGKILL) received by PID 1475\n"
+    )
+    told = story(tmp_path, text)
+    assert told is not None and told.first is not None and told.first.who[0].rank == 2
+    assert told.first.lines[:2] == ("exitcode  : -9 (pid: 1475)", "traceback : Signal 9 (SIGKILL) received by PID 1475")
+
+
+def test_the_child_of_a_rank_is_told_with_its_rank(tmp_path: Path) -> None:
+    told = story(tmp_path, "[rank31]: RuntimeError: DataLoader worker (pid 502) is killed by signal: Killed.\n")
+    assert told is not None and told.first is not None
+    assert [(w.label, w.rank, w.pid) for w in told.first.who] == [("DataLoader worker rank 31 pid 502", 31, 502)]
+
+
+def test_what_will_now_abort_had_a_reason_before(tmp_path: Path) -> None:
+    reason = "[1641461840.681245] [n2:3591 :0]  rc_iface.c:492  UCX  ERROR ibv_create_srq() failed: Operation not supported\n"
+    ends = "Your MPI job will now abort.\n"
+    assert role(tmp_path, ends) == "first"
+    assert role(tmp_path, reason) == "noted"
+    told = story(tmp_path, reason + ends)
+    assert told is not None and told.first is not None and told.first.text.startswith("ibv_create_srq")

@@ -211,3 +211,14 @@ def test_no_logger_is_named_behind_the_stamp_of_who_collects_lines() -> None:
     raised = "omegaconf.errors.MissingMandatoryValue: Missing mandatory value: model.path"
     assert read_head(f"2026-05-05T05:00:01.1Z {raised}").text == raised
     assert read_head("2026-05-05 05:00:01,100 rl.boot.main: gone").text == "gone"
+
+
+def test_marks_that_name_rank_and_level_between_others() -> None:
+    head = read_head("[ERROR] 2026-10-11-15:09:34 (PID:2969, Device:0, RankID:101) ERR00100 PTA call acl api failed.")
+    assert (head.writer.pid, head.writer.rank, head.level) == (2969, "101", "E")
+    head = read_head("[node-3][[44612,1],7][btl_tcp.c:559:mca_btl_tcp_recv_blocking] recv(52) failed: Connection reset by peer (104)")
+    assert (head.writer.node, head.writer.rank, head.source) == ("node-3", "7", "btl_tcp.c:559")
+    assert head.text == "recv(52) failed: Connection reset by peer (104)"
+    head = read_head("[2026-07-02 12:00:11] loop.py:88 CRITICAL the shard is gone")
+    assert (head.level, head.text) == ("F", "the shard is gone")
+    assert read_head("[2026-07-02 12:00:11] loop.py:88 says CRITICAL things").level is None
