@@ -147,6 +147,9 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return _done(got, found.end())
     if (first.isdigit() or first in "AIWEFJMSOND") and not got.is_stamped and (found := STAMP.match(line, at)):
         return _stamp(line, found, got, near_s)
+    if at == 0 and first in "DIWEF" and (found := marks.LETTER_IN_FRONT.match(line)):
+        got.level = LEVELS[first]
+        return _done(got, found.end())
     if first.isdigit() and got.rank is None and (found := marks.SRUN.match(line, at)):
         got.rank = found["rank"]
         return _done(got, found.end())
@@ -236,7 +239,7 @@ def _parenthesis(line: str, at: int, got: _Found) -> int | None:
     got.program = name or got.program
     got.pid = int(keys["pid"]) if keys.get("pid", "").isdigit() else got.pid
     got.ip = keys.get("ip", got.ip)
-    got.rank = keys.get("rank") or keys.get("rankid") or got.rank
+    got.rank = keys.get("rank", keys.get("rankid", got.rank))
     return _done(got, found.end())
 
 

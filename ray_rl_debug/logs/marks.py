@@ -68,7 +68,7 @@ BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\
 OF_A_FAMILY = re.compile(r"\((?!raylet|gcs_server|autoscaler)[A-Za-z][\w-]{1,30}\) (?=\[?20\d\d-?\d\d-?\d\d[-T _]\d\d:)")
 """``(AReaL) 20261121-10:00:00.123 ``: which software writes, in front of a stamp; it names no process."""
 MPI = re.compile(r"^(?P<job>\d+),(?:mpirank:)?(?P<rank>\d+)(?:,(?P<node>[\w.-]+))?$")
-KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
+KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?!-)(?P<value>[\w.:-]+)")
 SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
 NCCL = re.compile(r"(?:[\w./-]{1,120}\.(?:txt|log|out|err):(?:\d{1,9}:)?)?(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
 PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
@@ -115,6 +115,8 @@ OF_CANN = re.compile(r"[A-Z][A-Z_]{1,15}\((?P<pid>\d{1,8}),[\w.:-]{1,60}\):")
 """``HCCL(58,python3):2026-…``: behind their level the parts of Ascend's software name themselves and their process."""
 LETTER = re.compile(r"(?P<level>[DIWEC]) (?=\d)")
 """``[E 2026-11-21 10:00:00.123 ServerApp] ``, ``[W 2026-11-21 10:00:00,123] ``"""
+LETTER_IN_FRONT = re.compile(r"[DIWEF] (?=\d\d-\d\d \d\d:\d\d:\d\d )")
+"""``E 11-21 10:00:00 controller.py:471] ``, as SkyPilot writes"""
 HOST_OF_TOOL = re.compile(
     r"(?P<node>[A-Za-z][\w.-]{0,60}\d[\w.-]{0,60}) (?=(?:srun|torchrun|mpirun|ray|raylet|kubelet|containerd|dockerd|python\d?): )"
 )
@@ -122,5 +124,6 @@ HOST_OF_TOOL = re.compile(
 LOGGER = re.compile(
     r"(?!(?:global_)?(?i:step|epoch|iter(?:ation)?|episode|round|update):\d)"
     r"(?:[\w.-]{1,80}(?::[\w<>.]{1,80})?(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: "
+    r"|[a-z_]\w{0,40}(?:::[a-z_]\w{0,40}){1,6}: (?:[\w./-]{1,80}\.rs:\d{1,6}: )?"
 )
 """No ``step:12 - ``, which is work that is counted."""

@@ -14,7 +14,7 @@ STEMS = (
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", " ERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
-    '"fatal', "=fatal", '"critical', "=critical", "now abort",
+    "(status: F", '"fatal', "=fatal", '"critical', "=critical", "now abort",
     "eturncode", "eturn code", "is dead", "d: fatal: ", "] fatal: ",
     "egfault", "process exited, code=", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
@@ -57,7 +57,8 @@ DEATH = re.compile(
         r"(?:terminated|killed|crashed) (?:by|with|due to) signal(?=:? ?(?:\d|[A-Z]|$))",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
         r"\b(?:[Jj]ob|[Pp]od|[Tt]ask|[Aa]llocation|[Ii]nstance|[Nn]ode)\b.{0,60}\b(?:cancell?ed|killed|terminated|stopped|evicted)\b.{0,40}\bpreempted\b",
-        r"\bwill now abort\b|\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
+        r"^\W{0,3}(?:[Jj]ob|[Tt]ask) finished \(status: FAILED|\bwill now abort\b",
+        r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
         r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
         r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|(?:NODE|TASK) (?:\S+ )?FAILURE|PREEMPTION)",
@@ -233,7 +234,7 @@ OF_A_SAMPLE = re.compile(
     r"|(?:\[[\w-]{1,20}\] )?(?:sample|candidate|cand|completion|submission)[ #_-]?\d{1,9}(?: \([^()\n]{1,40}\))?: "
     r"|\[(?:env|sandbox|tool|grader|judge|agent)(?:[ _-]?\d{1,6})?\] (?:command|cmd|program|candidate|test|cell|snippet|code|script)\b"
     r"|\[(?:tool|sandbox|grader|judge)(?:[ _:-]\w[\w-]{0,39})?\] (?:exit|exited|timed|killed|stdout|stderr|returned)\b"
-    r"|[│┃].*[│┃]$"
+    r"|[│┃].*[│┃]$|\*\*(?:[Uu]ser|[Aa]ssistant|[Hh]uman|[Mm]odel|[Aa]gent|[Tt]ool|[Ss]ystem):\*\* "
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
     r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"
     r"|\S+::\S+ (?:PASSED|XFAIL|XPASS|SKIPPED)\b|test\w* \([\w.]+\) \.\.\. |(?:[Tt]est(?:ing)?|[Gg]rading|[Jj]udging|[Vv]erifying) [^:]{1,80} \.\.\. "
@@ -242,7 +243,7 @@ OF_A_SAMPLE = re.compile(
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
 ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
 """The line of a known error that holds these words tells of no error: something ended well."""
-TELLS_OLDER = re.compile(r"\bfailed\b.{0,60}\blast available logs\b")
+TELLS_OLDER = re.compile(r"\bfailed\b.{0,60}\blast available logs\b|^Job '[\w-]{1,80}' failed$")
 """Behind such a line of Ray's stands what was written before it."""
 HOLDS_A_SAMPLE = re.compile(r"\b(?:prompts?|messages|completions?|responses?|content)[\"']?[:=] ?[\[{(]{0,3}[\"']")
 """Behind it stands, in a note of an engine or a trainer, what a model was asked or gave."""
@@ -290,6 +291,7 @@ RETRIES = re.compile(
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
 FINISHED = re.compile(
     r"\b(?:[Tt]raining|[Jj]ob(?: '[\w-]+')?|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|completed?|completes|finished|succeeded)\b"
+    r"(?! \(status: F)"
     r"|^All done\b|\bworker group successfully finished\b"
     r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
     r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"

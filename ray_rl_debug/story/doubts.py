@@ -10,6 +10,7 @@ import re
 
 from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
+from ray_rl_debug.signatures import Signature
 
 _OF_AN_END = (
     r"(?:stop|shut|abort|exit|quit|terminat|kill|end|die|dead|los[st]|gone|fail|cancel|giv|tear|tak(?:es?|ing) (?:it )?down|leav|refus|reject"
@@ -46,14 +47,18 @@ _REMARK = re.compile(
 """What the program adds to an error, behind it and in brackets."""
 
 
-def is_doubtful(event: LogEvent) -> bool:
-    """Is there doubt that what the line tells ended anything of the run?"""
-    text = event.text
+def is_doubtful(event: LogEvent, known: Signature | None) -> bool:
+    """Is there doubt that what the line tells ended anything of the run?
+
+    Args:
+        known: What the catalogue has on it: words of the known error itself tell of nothing that was done then.
+    """
+    text = event.text if known is None else re.sub(known.pattern, "", event.text, count=1)
     if event.is_followed or event.kind == "traceback":
         return event.is_followed
     if event.is_bare or _REMARK.search(text):
         return True
-    if EXCEPTION.match(text):
+    if EXCEPTION.match(event.text):
         given_up = max((found.end() for found in GIVES_UP.finditer(text)), default=0) if gives_up(text) else 0
         return any(found[0] != "expected" for found in HANDLED.finditer(text, given_up))  # ``(expected 3, got 2)``
     if gives_up(text):

@@ -33,6 +33,7 @@ _LIVES = (
 _ENDS = re.compile(
     rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down)"
     r"|(?:terminated|exited) unexpectedly)\b"
+    rf"|^{_LIVES}(?: #?\d+)? failed with (?:an? )?(?:exception|error)\b"
     r"|\b[Ii]nitiali[sz]ation failed\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
@@ -113,7 +114,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
         return True
     if _UNIT.fullmatch(event.writer.program or "") and not _UNIT_OF_A_RUN.search(event.writer.program or ""):
         return False
-    if is_doubtful(event):
+    if is_doubtful(event, known):
         return False
     if event.kind == "traceback":
         return _is_uncaught(event, known) or _says_so((event.record or "", *event.lines[:1]), event, event.caught is not True)

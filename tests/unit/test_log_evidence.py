@@ -138,3 +138,29 @@ def test_what_will_now_abort_had_a_reason_before(tmp_path: Path) -> None:
     assert role(tmp_path, reason) == "noted"
     told = story(tmp_path, reason + ends)
     assert told is not None and told.first is not None and told.first.text.startswith("ibv_create_srq")
+
+
+def test_words_of_a_known_error_itself_are_no_words_of_what_was_done(tmp_path: Path) -> None:
+    told = "Detected mismatch between collectives on ranks. Rank 1 is running collective: F(A), but Rank 7 is running {}\n"
+    known = f"[RANK 1] 2026-05-19 10:10:29,701 [ERROR] {told}"
+    assert role(tmp_path, known.format("collective: F(B).")) == "first"
+    assert role(tmp_path, known.format("collective: F(B), slot 7 was refilled")) == "noted"
+
+
+def test_a_job_that_finished_as_failed_did_not_finish(tmp_path: Path) -> None:
+    assert role(tmp_path, "✓ Job finished (status: FAILED_DRIVER).\n") == "first"
+    assert role(tmp_path, "✓ Job finished (status: SUCCEEDED).\n") is None
+
+
+def test_what_ray_shows_of_a_failed_job_was_written_before(tmp_path: Path) -> None:
+    failed = "2026-10-28 15:55:50,118\tERR cli.py:69 -- Job 'raysubmit_8s' failed\n"
+    assert role(tmp_path, f"{failed}step 34 loss 1.0\nstep 35 loss 1.0\nstep 36 loss 1.0\n") == "first"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("Worker 2 failed with exception: no room", "first"), ("Worker 2 failed a request: no room", "noted")]
+)
+def test_who_failed_with_an_exception_ended(tmp_path: Path, said: str, expected: str) -> None:
+    raised = 'Traceback (most recent call last):\n  File "/job/loop.py", line 5, in poll\n    step()\nKeyError: 4\n'
+    record = "(Sampler pid=687) 2026-06-16 06:38:19,574 worker ERROR: "
+    assert role(tmp_path, f"{record}{said}\n{raised}") == expected

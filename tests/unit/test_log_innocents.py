@@ -339,3 +339,10 @@ def test_examples_and_templates_are_no_failures(tmp_path: Path) -> None:
     assert first(tmp_path, f'>>> int("x")\n{ends}') is None
     assert first(tmp_path, f"reading x\n{ends}") is not None
     assert first(tmp_path, 'summary: "Xid error on {{ $labels.gpu }}: the process was killed"\n') is None
+
+
+@pytest.mark.parametrize("who", ["User", "assistant", "Tool"])
+def test_a_speaker_in_bold_is_one_of_a_sample(tmp_path: Path, who: str) -> None:
+    said = "My pod says OOMKilled, exit code 137.\n"
+    assert first(tmp_path, f"**{who}:** {said}") is None
+    assert first(tmp_path, said) is not None

@@ -222,3 +222,11 @@ def test_marks_that_name_rank_and_level_between_others() -> None:
     head = read_head("[2026-07-02 12:00:11] loop.py:88 CRITICAL the shard is gone")
     assert (head.level, head.text) == ("F", "the shard is gone")
     assert read_head("[2026-07-02 12:00:11] loop.py:88 says CRITICAL things").level is None
+
+
+def test_a_level_in_front_of_a_stamp_and_the_module_of_a_rust_program_behind_it() -> None:
+    head = read_head("E 04-02 13:13:02 controller.py:471] the cluster is gone", near_s=1775_000_000.0)
+    assert (head.level, head.source, head.text) == ("E", "controller.py:471", "the cluster is gone")
+    head = read_head("2026-11-02 10:22:41  ERROR router_rs::routers::router: src/routers/router.rs:311: nobody is left")
+    assert (head.level, head.text) == ("E", "nobody is left")
+    assert read_head("[ERROR] 2026-10-11-15:09:34 (PID:324, Device:5, RankID:-1) ERR02005 DIST internal error").writer.rank is None
