@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from ray_rl_debug.logs.ends import speaks_of_an_end
 from ray_rl_debug.logs.handled import QUOTES, was_finished
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.window import Window
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, OF_A_DEVICE, TELLS_OLDER, judge
+from ray_rl_debug.logs.words import EXCEPTION, OF_A_DEVICE, TELLS_OLDER, judge
 
 LINES_BEHIND = 4
 _IS_MESSAGE = re.compile(
@@ -26,10 +27,6 @@ _IS_MESSAGE = re.compile(
     r"|.{0,8}$)"
 )
 """Beginnings of lines that belong to an error's message, or are advice of whoever raised it."""
-_TELLS_OF_AN_END = re.compile(
-    r"(?i:\b(?:stop|exit|end(?:s|ed)?\b|kill|terminat|abort|shut|dead|died|fail|cancel|lost|gone|down\b|error|closed|leaving|crash|unhealthy|evict"
-    r"|back-?off|interrupt|giv(?:es|ing) up|fatal|signal))"
-)
 _BY_ITSELF = re.compile(
     r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|^terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL"
     r"|validation errors? for|NVRM: |EXT4-fs|Watchdog timeout|Error merging "
@@ -63,7 +60,7 @@ def _is_silent_if_ended(one: Spotted) -> bool:
 def _wrote_on(window: Window, one: Spotted) -> bool:
     own = one.block.message if one.block is not None else ()
     for after in islice((h for h in window.next_of(one.head.writer, one.end) if h.text), LINES_BEHIND):
-        if QUOTES.match(after.text) or _TELLS_OF_AN_END.search(after.text) or GIVES_UP.search(after.text) or after.level in ("E", "F"):
+        if QUOTES.match(after.text) or speaks_of_an_end(after.text) or after.level in ("E", "F"):
             return False
         if after.text not in own and _is_of_the_program(after, one):
             return True

@@ -6,6 +6,7 @@ import re
 from itertools import islice
 
 from ray_rl_debug.logs.aside import aside
+from ray_rl_debug.logs.ends import speaks_of_an_end
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
@@ -52,7 +53,6 @@ _SHARED_MEMORY_TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
 """Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
 _ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
 """A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
-_ENDS = re.compile(r"\b(?:exits?|exited|ends|ended|stops|stopp(?:ed|ing)|quits?|dead)\b")
 _HEALTHY = re.compile(r'"GET /\S*health\S* HTTP/[\d.]+" 200\b')
 _PLUGIN = re.compile(r"(?:task/(?:cgroup|affinity)|jobacct_gather/\w+|acct_gather\w*(?:/\w+)?|xcgroup_\w+|cgroup/v\d): (?!.*(?:oom|OOM|[Kk]ill))")
 """Plugins of Slurm's that bind and measure tasks, by the names that stand before their lines."""
@@ -251,17 +251,17 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         is_told = is_told or (
             is_report and (after.level in ("D", "I") or (one.block is None and after.level is None and after.is_stamped and one.head.is_stamped))
         )
-        if is_told and _tells_of_an_end(after.text):
+        if is_told and speaks_of_an_end(after.text):
             return None
         if (may_be_tried or is_caught) and SCORED.search(after.text) and read_step(after.text) is None:
             return "code of a model that was tried, and scored"
-        if _is_note(one) and after.level in ("D", "I") and not _tells_of_an_end(after.text):
+        if _is_note(one) and after.level in ("D", "I") and not speaks_of_an_end(after.text):
             return "logged as a note, and it wrote on"
         if _is_of_an_end(one, window.line_before(one.start)) and FINISHED.search(after.text):
             return "the work was done"
-        if is_caught and _tells_of_an_end(after.text):
+        if is_caught and speaks_of_an_end(after.text):
             return None
-        if routine is not None and _tells_of_an_end(after.text):
+        if routine is not None and speaks_of_an_end(after.text):
             routine = None
         if routine is not None and routine.goes_on(after):
             return "its writer went on with what it does again and again"
@@ -279,10 +279,6 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
             return words
     return "logged as an error, and it wrote on as before" if is_told else None
-
-
-def _tells_of_an_end(text: str) -> bool:
-    return GIVES_UP.search(text) is not None or _ENDS.search(text) is not None
 
 
 def _is_step(one: Spotted) -> bool:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 
+from ray_rl_debug.logs.ends import OF_AN_END
 from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 
-_OF_AN_END = (
-    r"(?:stop|shut|abort|exit|quit|terminat|kill|end|die|dead|los[st]|gone|fail|cancel|giv|tear|tak(?:es?|ing) (?:it )?down|leav|refus|reject"
-    r"|unreachable|down|crash|block|evict|preempt|fatal|broken|hang|hung|stuck|remov|drain|relaunch|wait|exhaust|unexpect|SIG)"
-)
-"""Beginnings of words by which a second clause tells of an end."""
 _OF_WHY = (
     r"(?:expect|miss|unable|cannot|not|no|never|see|check|pleas|possib|like|may|might|would|must|should|due|caus|because|consider|try|mak|set"
     r"|us(?:e|ing) |got |requir|need|invalid|unknown|unsupported)"
@@ -31,7 +27,7 @@ _ING = r"(?!during|including|according|using)[a-z]{3,}ing\b(?! (?:is|was|error|f
 _BETWEEN = r"(?:[,;]|->|=>| - |\.(?= (?:The|It|They|A) (?:\w+ )?(?:was|were|has been|have been) )) ?(?:(?:The|It|They|A) )?"
 """Between an error and such a clause."""
 _WENT_ON = re.compile(
-    rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{_OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
+    rf"{_BETWEEN}(?:(?:so|and|then|but|now|it|they|slot|which) )*(?!(?:\w+ ){{0,4}}(?:{OF_AN_END}|{_OF_WHY}))(?:{_PASSIVE}|{_ING})"
     r"|(?:[,;]| -|->) ?(?:(?:so|and|now) )*us(?:es|ing) (?:the |its |an? )?(?:\w+ )?"
     r"(?:cached|local|last|previous|old(?:er)?|default|stored|saved|earlier|offline|built-?in|bundled|stale|slower|fallback)\b"
     r"|\. (?:The|It|They|An?) (?:\w+ ){0,6}?(?:is|are) (?:\w+ )?(?:used|taken|kept|selected|chosen|read|loaded|skipped|masked|left out)"

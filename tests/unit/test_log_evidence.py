@@ -164,3 +164,11 @@ def test_who_failed_with_an_exception_ended(tmp_path: Path, said: str, expected:
     raised = 'Traceback (most recent call last):\n  File "/job/loop.py", line 5, in poll\n    step()\nKeyError: 4\n'
     record = "(Sampler pid=687) 2026-06-16 06:38:19,574 worker ERROR: "
     assert role(tmp_path, f"{record}{said}\n{raised}") == expected
+
+
+@pytest.mark.parametrize("after", ["the node is drained", "rank 3 is stuck", "the engine crashed", "leaving the group", "all slots are unhealthy"])
+def test_words_of_an_end_behind_an_error_keep_every_excuse_away(tmp_path: Path, after: str) -> None:
+    error = "2026-11-02 10:11:12,100 ERROR pool.py:9 -- the queue of slot 4 is odd\n"
+    note = "2026-11-02 10:11:12,{} INFO pool.py:10 -- {}\n"
+    assert role(tmp_path, error + note.format(200, "filling the queue") + note.format(300, "taking slot 5")) is None
+    assert role(tmp_path, error + note.format(200, after) + note.format(300, "taking slot 5")) == "noted"
