@@ -14,7 +14,8 @@ from ray_rl_debug.formats.pasted import absent, chains, labels, prose_places, sa
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import read_line
 from ray_rl_debug.formats.pasted.partial import Partial, set_names
-from ray_rl_debug.formats.pasted.prose_words import AT_ON, CLAUSES, DOUBT, ENTERS, GO_IN, IT, NUMBERED, STANDS, STUCK, THEY_THERE, WHO
+from ray_rl_debug.formats.pasted.prose_clauses import clauses
+from ray_rl_debug.formats.pasted.prose_words import AT_ON, DOUBT, ENTERS, GO_IN, IT, NUMBERED, STANDS, STUCK, THEY_THERE, WHO
 
 MAX_BYTES = 256 << 10
 _MAX_CHARS = 2_000
@@ -25,7 +26,8 @@ _STUCK_IN_NAME = re.compile(
     r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) (?:[a-z]\w{0,60}_|torch\.|dist\.)\w", re.IGNORECASE
 )
 _REST = re.compile(
-    r"(?:all |the )*(?:others|(?:others?|remaining) (?:ones|ranks|processes|boxes|workers|nodes)|rest|everyone else|everybody else)"
+    r"(?:all |the )*(?:others|other (?:\d{1,4}|two|three|four|five|six|seven)"
+    r"|(?:others?|remaining) (?:ones|ranks|processes|boxes|workers|nodes)|rest|everyone else|everybody else)"
     r"|(?:其余|其他|另外)的? ?(?:ranks?|进程|卡|worker|节点)的?",
     re.IGNORECASE,
 )
@@ -38,6 +40,9 @@ _QUOTED = re.compile(r"`[^`]{1,240}`")
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
 """What may stand behind the code of an entry that says where somebody is."""
+_FOR = re.compile(r"\bfor (?:the )?$")
+_OF_RANK = re.compile(r"\b(?:on )?(?P<rank>ranks? ?\d{1,5})(?:['’]s|,)? (?:the )?main thread(?: of Python)?\b", re.IGNORECASE)
+"""``Rank 5's main thread``: where the main thread is, the rank is."""
 _PART_BEFORE = re.compile(r"\b(?:PP|TP|DP|EP|CP|[Pp]ipeline)\s$")
 """``PP `` before ``stage 1``"""
 _ENTRY = re.compile(r"[`*\s]{0,4}(?:\([^()]{0,60}\)|, (?:all|both|every|each) [a-z]{3,12})?[`*\s]{0,4}(?::|—|–|-|→)\s")
@@ -110,8 +115,9 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
     if text.count("`") < 2 and not _may_tell(text.replace("`", "")):
         return
     above, before, entered = "", len(dumps), list[str]()
-    for clause in CLAUSES.split(text[:_MAX_CHARS]):
-        who, told = _who_and_where(clause, above)
+    for part in clauses(_OF_RANK.sub(r"\g<rank>", text[:_MAX_CHARS])):
+        clause = part.text
+        who, told = _who_and_where(clause, above, is_short=part.is_short)
         above = clause
         if who is None or told is None:
             entered.append(clause)
@@ -138,7 +144,7 @@ def _name_each(dumps: list[Partial], heads: list[Head]) -> None:
         dumps.append(one)
 
 
-def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, str | None]:
+def _who_and_where(clause: str, before_it: str, *, is_short: bool = False) -> tuple[re.Match[str] | None, str | None]:
     """Who is meant, and the words that say where; *stuck on it* is the last code before, also of the clause before."""
     if THEY_THERE.match(clause) and not DOUBT.search(clause):
         return _who_entered(before_it)
@@ -158,9 +164,9 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     stands = _stands(behind)
     if is_entry and stands is not None and (first := prose_places.CODE.search(behind)) is not None and first.end() <= stands.start():
         stands = None  # "stage 1: `recv` -> `wait`, waiting on stage 0" tells where it is before it tells for whom it waits
-    if stands is None and not is_entry:
+    if stands is None and not is_entry and not is_short:
         return None, None
-    if stands is not None and not who["tool"] and (last := next(reversed(list(WHO.finditer(behind, 0, stands.end()))), None)) is not None:
+    if stands is not None and not who["tool"] and (last := _last_subject(behind, stands.end())) is not None:
         # "... on rank 3, and since then the other 7 ranks hang in ..." tells where the seven are
         who, before, behind = last, f"{before}{who[0]}{behind[: last.start()]}", behind[last.end() :]
         stands = _stands(behind)
@@ -169,7 +175,7 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     said_of = _PART_OF_CLAUSE.split(f"{before}{who[0]}{behind[: stands.start() if stands is not None else 0]}")[-1]
     told = behind[stands.end() if stands is not None else 0 :]
     code = prose_places.CODE.search(told)
-    if DOUBT.search(said_of) or (stands is not None and DOUBT.search(stands[0])):
+    if DOUBT.search(said_of) or (stands is not None and DOUBT.search(stands[0].removeprefix("never "))):
         return None, None
     if stands is not None and IT.match(told):
         if stands[0].lower().endswith("for") and WHO.search(before_it):
@@ -181,6 +187,11 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     if stands is None and (noun := re.match(r"`? ([a-z]{3,20})\b", told[code.end() - 1 :])) is not None and noun[1] not in _LINKS:
         return None, None  # "rank 0: `save` barrier → `close` barrier" tells what it does, one after the other
     return who, told
+
+
+def _last_subject(behind: str, end: int) -> re.Match[str] | None:
+    """The last name before a place that is no object, as in *waits for rank 1 in*."""
+    return next((who for who in reversed(list(WHO.finditer(behind, 0, end))) if not _FOR.search(behind, 0, who.start())), None)
 
 
 def _stands(behind: str) -> re.Match[str] | None:
@@ -224,8 +235,12 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
     if count is not None and count > 1:
         dump.label = dump.label or _without_count(told.lower())
         dump.said.append((number, Said(kind="same", text=text[:300], count=count)))
-    if not any(d.line == number and (d.label, d.ranks, d.pid) == (dump.label, dump.ranks, dump.pid) for d in dumps):
+    if not any(d.line == number and _whom(d) == _whom(dump) for d in dumps):
         dumps.append(dump)  # whom a paragraph names twice it has shown already
+
+
+def _whom(dump: Partial) -> tuple[object, ...]:
+    return dump.label, dump.title, dump.ranks, dump.pid
 
 
 def _without_count(told: str) -> str | None:
