@@ -113,8 +113,14 @@ _SOCKETS = re.compile(r"(?:^|/)(?:httpcore/|aiohttp/(?:client|connector|streams)
 """Where coroutines of client libraries read from and write to connections."""
 
 
-_OF_ASYNCIO = re.compile(r"(?:^|/)asyncio/(locks|queues|tasks)\.py$")
+_OF_ASYNCIO = re.compile(r"(?:^|/)(?:asyncio|anyio/_core)/_?(locks|queues|tasks|synchronization)\.py$")
 _WAITS = {
+    ("locks", "acquire"): "lock",
+    ("queues", "get"): "queue",
+    ("queues", "put"): "queue",
+    ("synchronization", "acquire"): "lock",
+    ("synchronization", "Lock.acquire"): "lock",
+    ("synchronization", "Semaphore.acquire"): "semaphore",
     ("locks", "Lock.acquire"): "lock",
     ("locks", "Semaphore.acquire"): "semaphore",
     ("locks", "BoundedSemaphore.acquire"): "semaphore",
@@ -124,7 +130,7 @@ _WAITS = {
     ("queues", "Queue.put"): "queue",
     ("tasks", "sleep"): "sleep",
 }
-"""Coroutines of asyncio in which a task waits, with their classes, as CPython 3.14 prints them."""
+"""Coroutines of asyncio and anyio in which a task waits; CPython 3.14 prints them with their classes, a frame has the bare name."""
 
 
 def _awaited(chain: Sequence[CodePlace]) -> str:

@@ -103,6 +103,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
             yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
     yield from _read_by_threads(scene)
+    yield from _at_locks_alone(scene)
     for one in scene.view:
         if one.process.kind not in ("named", "driver") or not one.is_idle or one.is_stopped:
             continue
@@ -128,6 +129,16 @@ def _read_by_threads(scene: Scene) -> Iterator[Found]:
         evidence = (*found.evidence, stack_evidence(client), stack_evidence(server), proc_evidence(client, asked[0].evidence))
         finding = msgspec.structs.replace(found, summary=summary, evidence=evidence)
         yield Found(finding=finding, explains=frozenset(root.nodes), rests_on=frozenset(m.key for m in members))
+
+
+def _at_locks_alone(scene: Scene) -> Iterator[Found]:
+    """Of files: coroutines of which all that were shown want a lock or permit. One of them has it already, or whoever had it is gone."""
+    for one in scene.view if scene.view.by_hand else ():
+        tasks, ends = [t for t in one.process.async_tasks or () if not serves(t)], _told(one)
+        wanted = {t.address for e in ends if e.awaited.kind in LOCKS for t in e.tasks}
+        waits_for_those = all(t.address in wanted or (t.awaited is not None and t.awaited.kind in ("task", "gather")) for t in tasks)
+        if wanted and waits_for_those and (not one.threads or one.is_idle) and not scene.graph.into([one.key]):
+            yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE), explains=frozenset([one.key]))
 
 
 def _runs_loop(one: Seen) -> bool:

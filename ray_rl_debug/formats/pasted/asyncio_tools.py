@@ -22,6 +22,10 @@ _PRINTED = re.compile(
 _STACK_FOR = re.compile(r"^\W{0,12}Stack for <Task ")
 """What ``Task.print_stack`` writes over its frames."""
 _QUOTED = re.compile(r"^(?P<indent>\s{0,40})File \"(?P<file>[^\"]{1,400})\", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,200})\s*$")
+_FRAME_OBJECT = re.compile(
+    r"<frame at 0x[0-9a-fA-F]{1,16}, file '(?P<file>[^'\n]{1,400})', line (?P<line>\d{1,7}), code (?P<function>[\w.<>]{1,200})>"
+)
+"""How Python prints a frame, as of ``Task.get_stack()`` or of a chain of ``cr_await``."""
 _GRAPH = re.compile(r"^(?P<indent>[\s|]{0,200})\* (?:Task|Future)\((?:name='(?P<name>[^'\n]{1,200})', )?id=(?P<id>0x[0-9a-fA-F]{1,16})\)\s*$")
 _GRAPH_TITLE = re.compile(r"^[\s|]{0,200}\+ (?:Call stack|Awaited by):\s*$")
 _GRAPH_FRAME = re.compile(
@@ -45,6 +49,8 @@ class TaskReader:
         self._graph: list[tuple[int, Task]] = []
         self._shown: tuple[int, Task, int] | None = None
         """The last line of a task's own stack, the task, and how deep its frames stand."""
+        self._printed: tuple[int, Task, bool] | None = None
+        """The last line of a printed task or of its frames, the task, and whether it has frames."""
 
     def feed(self, text: str, number: int) -> bool:
         """Is this line one of a table or tree of tasks?"""
@@ -65,6 +71,9 @@ class TaskReader:
                 place = (found["function"], found["file"], int(found["line"]))
                 self.tasks.append(Task(name=found["name"], chain=[place], number=len(self.tasks) + 1))
             self._shown = (number, self.tasks[-1], -1) if len(printed) == 1 and _STACK_FOR.match(text) else None
+            self._printed = (number, self.tasks[-1], False) if len(printed) == 1 else None
+            return True
+        if self._printed is not None and self._frame_objects(text, number):
             return True
         if self._shown is not None and self._shown_frame(text, number):
             return True
@@ -104,6 +113,18 @@ class TaskReader:
             return True
         self._shown = None
         return False
+
+    def _frame_objects(self, text: str, number: int) -> bool:
+        """Are these frames below a printed task, outermost first? They take the place of the one that the task names."""
+        at, task, has_frames = self._printed or (0, Task(name="", chain=[], number=0), False)
+        frames = list(_FRAME_OBJECT.finditer(text)) if number == at + 1 and "<frame at" in text else []
+        if not frames:
+            self._printed = None
+            return False
+        places = [(f["function"], f["file"], int(f["line"])) for f in frames]
+        task.chain = [*task.chain, *places][:_MOST_FRAMES] if has_frames else places[:_MOST_FRAMES]
+        self._printed = (number, task, True)
+        return True
 
     def _graph_task(self, found: re.Match[str], number: int) -> None:
         self.line = self.line or number
