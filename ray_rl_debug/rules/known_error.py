@@ -167,7 +167,7 @@ def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY, s
         certainty = Certainty.POSSIBLE
     for held in list(by_signature.values())[:MAX_ERRORS]:
         first = held[0]
-        told = [e for e in (story.first, *story.then) if e is not None] if story is not None else []
+        told = [e for e in (story.first, *story.then, *story.survived, *story.noted) if e is not None] if story is not None else []
         writers = next((e.who for e in told if e.text_at == f"{first.line.file}:{first.line.line_number}"), ())
         who = list(writers[:MAX_ERRORS]) or [Who(label=first.line.file.rsplit("/", 1)[-1], node=first.node.name)]
         lines = [_evidence(w.line) for w in held[:MAX_LINES]]

@@ -1,0 +1,27 @@
+"""Beside stacks a known error is said of the process that its line names, also where the logs do not tell that the run ended by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+
+TEXT = """\
+(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker ID: 8e, Node ID: 5f, Worker PID: 31003.
+(autoscaler) Restarting 1 nodes of type worker.
+
+and now on the others:
+
+Process 31001: ray::PolicyWorker.train
+Thread 31001 (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:2806)
+    train (policy.py:50)
+"""
+
+
+def test_a_noted_error_is_said_of_the_process_that_its_line_names(tmp_path: Path) -> None:
+    post = tmp_path / "post.md"
+    post.write_text(TEXT)
+    findings = diagnose(load([post]).snapshot).findings
+    assert [w.pid for f in findings if f.id == "RRD632" for w in f.who] == [31003]
