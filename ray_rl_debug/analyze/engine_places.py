@@ -60,6 +60,7 @@ def runs_module_together(frames: Sequence[Frame]) -> bool:
 _SERVERS_REST = (
     ("gunicorn/arbiter.py", frozenset({"wait_for_signals", "sleep"}), Kind.WATCH),
     ("gunicorn/workers/sync.py", frozenset({"wait"}), Kind.IDLE),
+    ("execnet/gateway_base.py", frozenset({"_perform_spawn"}), Kind.IDLE),
 )
 """Where the master of a server's workers rests until one of them needs it, and they until somebody asks."""
 _DEEP = 24

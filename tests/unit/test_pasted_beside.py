@@ -13,6 +13,8 @@ LEFT = "2025-03-02 08:14:46 step 12                "
 def test_a_number_behind_a_word_is_a_name_and_no_count() -> None:
     assert said.count_in("the actor on node 2 stack trace:") is None
     assert said.count_in("stage 3 workers:") is None
+    assert said.count_in("a time-out, only when scaling past 4 workers:") is None
+    assert said.count_in("never with more than 8 ranks:") is None
     assert said.count_in("a thread dump on 8 GPUs of the same host, where each is hanging:") is None
     assert said.count_in("on node 2: 7 ranks wait here:") == 7
 

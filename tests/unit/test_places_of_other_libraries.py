@@ -104,6 +104,11 @@ def test_the_master_of_a_servers_workers_rests() -> None:
     assert place_of(frames).kind is Kind.WATCH
 
 
+def test_a_worker_of_a_test_runner_rests_until_it_is_sent_a_test() -> None:
+    frames = [Frame(function="get", file="queue.py", line=180), Frame(function="_perform_spawn", file="execnet/gateway_base.py", line=381)]
+    assert place_of(frames).kind is Kind.IDLE
+
+
 def test_a_query_waits_for_its_database() -> None:
     frames = [
         Frame(function="do_execute", file="sqlalchemy/engine/default.py", line=717),
