@@ -29,7 +29,9 @@ _COUNT_ALONE = re.compile(
     r"^\W{0,8}(?P<count>\d{1,6}) (?:of (?:them |\d{1,6} )?)?(?:are |is )?(?:in|at|here|stuck|like this|with this)\b.{0,40}:\W{0,6}$"
 )
 _OF_RUN = re.compile(
-    r"\b(?:with|using|across|over|past|beyond|above|below|than|up to|at least|at most|my|our|(?:on|of|for|from) (?:the|my|our|these)|(?:dumps?|traces?|runs?|jobs?) (?:on|of|from))\s$", re.IGNORECASE
+    r"\b(?:with|using|across|over|past|beyond|above|below|than|up to|at least|at most"
+    r"|my|our|(?:on|of|for|from) (?:the|my|our|these)|(?:dumps?|traces?|runs?|jobs?) (?:on|of|from))\s$",
+    re.IGNORECASE,
 )
 """Before the number of all processes that somebody has or has looked at: ``py-spy on the three processes:``."""
 _SAME = re.compile(
