@@ -72,12 +72,22 @@ def detect(scene: Scene) -> Iterator[Found]:
         is_whole = not any(w.is_assumed and set(root.nodes) & {m.key for m in w.members} for w in scene.worlds)
         is_sure = is_whole and not _only_possible(edges) and not _names_unread(ranks)
         yield Found(finding=_finding(scene, sites, is_sure=is_sure), explains=frozenset(root.nodes))
+    yield from _of_some_ranks(scene)
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
             if scene.view.by_hand and _brings_work(one, waiters):
                 continue
             yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
+
+
+def _of_some_ranks(scene: Scene) -> Iterator[Found]:
+    """Of files: some ranks of a world were dumped, and all of these wait, in different collectives. The others may be anywhere."""
+    for world in scene.worlds if scene.view.by_hand else ():
+        shown = [m for m in world.members if m.threads]
+        sites = split_by_site(shown)
+        if world.missing and len(sites) > 1 and all(is_waiting(m) and m.kind is not Kind.P2P for m in shown) and not _init(shown):
+            yield Found(finding=_finding(scene, sites, is_sure=False), explains=frozenset(m.key for m in shown))
 
 
 def _by_named_rank(scene: Scene) -> Iterator[Found]:

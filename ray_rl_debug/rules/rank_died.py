@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.model.snapshot import RayActor
 from ray_rl_debug.rules.counter_evidence import ras_culprits, ras_evidence
@@ -52,7 +53,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if actor is not None and is_dead:
             yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
-        elif not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks) and not _is_only_one(scene, ranks):
+        elif not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks) and not _is_only_one(scene, ranks) and not _differ(scene, ranks):
             dead = _dead_brother(scene, node, ranks)
             yield Found(finding=_missing(scene, node, ranks, dead), explains=frozenset([node, *([dead.key] if dead is not None else [])]))
     yield from _lost(scene)
@@ -64,6 +65,11 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _is_only_one(scene: Scene, ranks: list[Seen]) -> bool:
     """Of files: was only this rank dumped of all? Then the others are missing because nobody looked at them."""
     return scene.view.by_hand and len(ranks) == 1 and not any(s.identity.world == ranks[0].identity.world and s is not ranks[0] for s in scene.view)
+
+
+def _differ(scene: Scene, ranks: list[Seen]) -> bool:
+    """Of files: do those that were dumped wait in different collectives? Then nobody needs a rank that was not dumped to explain them."""
+    return scene.view.by_hand and len(split_by_site([r for r in ranks if is_waiting(r)])) > 1
 
 
 def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Finding:
