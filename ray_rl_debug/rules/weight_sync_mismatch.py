@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.frameworks import GROUPS_FOLDERS
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.known_error import lines_of
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
@@ -48,6 +49,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _unreceived(scene)
     if scene.view.by_hand:
         yield from _at_rest(scene)
+        yield from _unsent(scene)
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
@@ -99,6 +101,38 @@ def _at_rest(scene: Scene) -> Iterator[Found]:
             phase="weight_sync",
         )
         yield Found(finding=finding, explains=frozenset([one.key, *(s.key for s in parts)]))
+
+
+def _unsent(scene: Scene) -> Iterator[Found]:
+    """Of files: an engine in the broadcast of an update of weights, and beside it nobody who is in such a call."""
+    syncing = [s for s in scene.view if s.phase == "weight_sync" and s.kind in (Kind.COLLECTIVE, Kind.P2P)]
+    receivers = [s for s in syncing if s.telling is not None and s.telling.place.op == "broadcast" and _runs_engine(s)]
+    others = [s for s in scene.view if s.threads and s not in receivers]
+    if not receivers or not others or len(receivers) != len(syncing):
+        return
+    one, other = receivers[0], next((o for o in others if not o.is_idle), others[0])
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} {one.does()}: it waits for weights, and no process that was dumped sends them; {other.where()} {other.does()}",
+        who=[s.who() for s in receivers[:4]],
+        evidence=[stack_evidence(one), stack_evidence(other)],
+        remedy=["dump the rank that should send: it has failed, or was never told of this update", *_NOT_ASKED],
+        phase="weight_sync",
+    )
+    yield Found(finding=finding, explains=frozenset(s.key for s in receivers))
+
+
+def _runs_engine(one: Seen) -> bool:
+    """Is it a part of an inference engine, or does such a part run in it?"""
+    frames = one.telling.frames if one.telling is not None else ()
+    return one.identity.part is not None or any(f.file.startswith(_ENGINES) for f in frames)
+
+
+_ENGINES = tuple(sorted({f"{folder.partition('/')[0]}/" for folder in GROUPS_FOLDERS}))
+"""The folders of the engines' libraries."""
 
 
 def _unreceived(scene: Scene) -> Iterator[Found]:
