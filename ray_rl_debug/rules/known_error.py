@@ -190,6 +190,25 @@ def _of_story(story: LogStory) -> Iterator[Found]:
         who = entry.who[:MAX_ERRORS]
         finding = _finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES])
         yield Found(finding=_of_waiters(finding, signature), explains=frozenset([f"log:{signature.id}"]))
+    if story.first is None:
+        yield from _of_ranks(story)
+
+
+def _of_ranks(story: LogStory) -> Iterator[Found]:
+    """What a library says of the ranks' calls: whether the run went on or not, this is where it stood when it was written."""
+    for entry in story.noted:
+        signature = signatures.find(entry.signature) if entry.signature is not None else None
+        if signature is None or _slug(signature) not in _OF_RANKS:
+            continue
+        evidence = [Evidence(kind="log", where=entry.text_at, text=entry.text)]
+        evidence += [Evidence(kind="log", where=entry.block_at, text=text) for text in _telling(entry.lines)]
+        who = list(entry.who[:MAX_ERRORS])
+        finding = _finding(signature, Certainty.POSSIBLE, f"{who[0].label}: {signature.title}", who, evidence[:MAX_LINES])
+        yield Found(finding=_of_waiters(finding, signature), explains=frozenset([f"log:{signature.id}"]))
+        return
+
+
+_OF_RANKS = frozenset({"torch/collectives-differ", "torch/horovod-stalled"})
 
 
 def _telling(lines: Sequence[str]) -> Sequence[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.report import Cause, Certainty
 
 TEXT = """\
 (raylet) A worker died or was killed while executing a task by an unexpected system error. Worker ID: 8e, Node ID: 5f, Worker PID: 31003.
@@ -25,3 +26,17 @@ def test_a_noted_error_is_said_of_the_process_that_its_line_names(tmp_path: Path
     post.write_text(TEXT)
     findings = diagnose(load([post]).snapshot).findings
     assert [w.pid for f in findings if f.id == "RRD632" for w in f.who] == [31003]
+
+
+STALLED = """\
+WARNING: One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks.
+Stalled ops:
+allreduce.conv1.weight [ready ranks: 0, 1, 3]
+"""
+
+
+def test_what_a_library_says_of_the_ranks_calls_is_a_hypothesis_though_nothing_ended(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(STALLED)
+    first = diagnose(load([tmp_path / "job.log"]).snapshot).findings[0]
+    assert (first.cause, first.certainty) == (Cause.STRAGGLER, Certainty.POSSIBLE)
+    assert [w.rank for w in first.who] == [2]
