@@ -39,6 +39,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = scene.waiting_ranks(one)
         if scene.view.by_hand and not waiters and _exits(one):
             yield Found(finding=_alone(scene, one), explains=frozenset(root.nodes))
+        elif scene.view.by_hand and not waiters and _ends_object(one):
+            yield Found(finding=_in_destructor(scene, one), explains=frozenset(root.nodes))
         elif scene.view.by_hand and not waiters and (ending := _thread_that_destroys(one)) is not None:
             yield Found(finding=_ends_group(scene, one, ending), explains=frozenset(root.nodes))
         if not waiters or one.is_stopped or not (_destroys(one) or _leaves_alone(one, waiters)):
@@ -83,6 +85,32 @@ def _exits(one: Seen) -> bool:
     frames = one.telling.frames if one.telling is not None else ()
     names = [(short_name(f.function), f.file) for f in frames]
     return any(n in _EXITS or (n == "_shutdown" and file.endswith("threading.py")) for n, file in names)
+
+
+_ENDS_OF_OTHERS = frozenset({Kind.JOIN, Kind.CHILD, Kind.MP_QUEUE, Kind.EVENT})
+
+
+def _ends_object(one: Seen) -> bool:
+    """Does it wait for a thread or a child in what Python runs when an object is given up?"""
+    frames = one.telling.frames if one.telling is not None else ()
+    return one.kind in _ENDS_OF_OTHERS and any(short_name(f.function) == "__del__" for f in frames)
+
+
+def _in_destructor(scene: Scene, one: Seen) -> Finding:
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} {one.does()}, in the __del__ of an object: the program goes on only when that returns",
+        who=[one.who()],
+        evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
+        remedy=[
+            "see its other threads and its children: the one that should end needs this thread, or is gone",
+            "close pools and clients at a known place (with ...), and wait for nobody in __del__",
+        ],
+        phase="cleanup",
+    )
 
 
 def _alone(scene: Scene, one: Seen) -> Finding:

@@ -50,12 +50,16 @@ def test_each_subject_has_its_own_place(text: str, expected: Told) -> None:
         ("The other 31 ranks wait for it in all_reduce().", [(None, ["all_reduce"])]),
         ("Rank 0 waits for rank 1 in `all_reduce`; rank 1 is still in `save`.", [("0", ["all_reduce"]), ("1", ["save"])]),
         ("Rank 0 moves on to `dist.barrier()` while rank 1 never leaves `save_checkpoint`.", [("0", ["dist.barrier"]), ("1", ["save_checkpoint"])]),
+        (
+            "ranks 1 and 2 are stuck in `fetch()` while rank 0 has already advanced to a `dist.barrier()`",
+            [("1 2", ["fetch"]), ("0", ["dist.barrier"])],
+        ),
         ("rank 2 never gets past `load_state_dict()`, the rest wait at `barrier()`.", [("2", ["load_state_dict"]), ("the rest", ["barrier"])]),
         ("TP0 is issuing an `all_gather` and TP1 is issuing a `broadcast`.", [("TP0", ["all_gather"]), ("TP1", ["broadcast"])]),
         ("While ranks 0-2 sit in `barrier`, rank 3 is busy with `torch.save`.", [("0 1 2", ["barrier"]), ("3", ["torch.save"])]),
         ("All ranks except rank 2 are in `all_gather`; rank 2 is in `tokenize`.", [("all ranks except rank 2", ["all_gather"]), ("2", ["tokenize"])]),
     ],
-    ids=["wait-for-it", "waits-for-a-rank", "moves-on", "never-past", "issuing", "busy-with", "all-except"],
+    ids=["wait-for-it", "waits-for-a-rank", "moves-on", "advanced-to", "never-past", "issuing", "busy-with", "all-except"],
 )
 def test_words_for_where_one_is(text: str, expected: Told) -> None:
     assert told(text) == expected

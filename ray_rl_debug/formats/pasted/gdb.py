@@ -31,7 +31,7 @@ _ROW = re.compile(
     r"(?:(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})|0x[0-9a-fA-F]{1,16} in (?P<cut>\w{2,200}))$"
 )
 _FRAME = re.compile(
-    r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:(?P<at>(?:0x[0-9a-fA-F]{6,16}|<>) in )|0x[0-9a-fA-F]{1,16} (?:in |<)?)?"
+    r"^\W{0,6}(?:frame )?# ?(?P<number>\d{1,5}):?\s{1,4}(?:(?P<at>(?:0x[0-9a-fA-F]{6,16}|<>) in )|0x[0-9a-fA-F]{1,16} (?:in |<)?)?"
     r"(?P<rest>\S.{0,9000})$"
 )
 _BARE = re.compile(

@@ -33,6 +33,8 @@ class OpenStack:
         """Lines that are no frames, after the last frame."""
         self._is_quoted = False
         """Has every frame so far the form of Python's own (``File "a.py", line 3``)? Then a line between two of them is source code."""
+        self._is_in_c = False
+        """Are all frames so far of C?"""
         self.blanks = 0
         self.traceback_indent: int | None = None
         """Of the head of a traceback, whose frames have source code between them and end with an error."""
@@ -104,7 +106,9 @@ class OpenStack:
         if self._is_branch(frames):
             return
         self._depth = frames.depth
-        self._is_quoted = frames.source in _QUOTED and (self._is_quoted or not self.frames)
+        of_python = frames.source in _QUOTED or (frames.source == "gdb" and not frames.native and frames.is_certain)  # py-bt's own form
+        self._is_quoted = of_python and (self._is_quoted or not self.frames or self._is_in_c)
+        self._is_in_c = frames.native and (self._is_in_c or not self.frames)
         if not self.frames or self._is_resumed:
             self.indent, self._is_resumed = indent, False
         if frames.native and frames.number == 0 and self.frames and not self._has_native:

@@ -58,7 +58,7 @@ STANDS = re.compile(
     r"\bnever (?:leaves?|left|returns? from|exits?|(?:gets?|got) (?:past|out of|through)|(?:comes?|came) (?:out of|back from))\b"
     r"|\b(?:is|are|was|were) (?:still |now |already |currently |busy ){0,2}(?:calling|executing|issuing|running|performing|posting"
     r"|busy (?:in|with))\b"
-    r"|\b(?:go|goes|went|move|moves|moved|proceeds?|proceeded|continues?|continued) (?:on |ahead |straight ){0,2}(?:to|into)\b|"
+    r"|\b(?:go|goes|went|gone|move|moves|moved|proceeds?|proceeded|continues?|continued|advance[sd]?) (?:on |ahead |straight ){0,2}(?:to|into)\b|"
     r"\b(?:stuck|blocked|blocks|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
     r"|remain(?:s|ed)?|stays?|stayed"
     r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b"
