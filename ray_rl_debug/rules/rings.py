@@ -53,7 +53,8 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
         if starved := tuple(m for m in self.members if starved_loops(m)):
             return starved
         if any(is_waiting(m) for m in self.members):
-            holders = tuple(m for m in self.members if m.key in _holders(self.edges))
+            keys = _holders(self.edges)
+            holders = tuple(m for m in self.members if m.key in keys)
             return holders if any(is_waiting(m) for m in holders) else tuple(m for m in self.members if not is_waiting(m) and not m.is_idle)
         met = {e.source for e in self.edges if e.op == MEETING}
         absent = {e.target for e in self.edges if e.op == MEETING} - met
@@ -88,7 +89,8 @@ def rings(scene: Scene) -> Iterator[Ring]:
     for root, members, edges in scene.cycles():
         if len(members) < 2 or len(members) < len(root.nodes):
             continue
-        free = [m for m in members if m.key not in _holders(edges)]
+        holders = _holders(edges)
+        free = [m for m in members if m.key not in holders]
         if free and all(is_waiting(m) for m in free):
             continue  # a ring of ranks: other rules'
         # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
