@@ -52,10 +52,10 @@ def _asked_once(f: Facts) -> bool:
         s for s in f.one.process.sockets or () if s.state == "ESTABLISHED" and s.family.startswith("tcp") and not is_rays(f.view, f.one, s, owners)
     ]
     since = [age - s.quiet_s for s in own if s.quiet_s is not None]
-    return bool(since) and max(since) < TO_ASK_S and any(s > -TO_ASK_S for s in since)
+    return bool(since) and max(since) < _TO_ASK_S and any(s > -_TO_ASK_S for s in since)
 
 
-TO_ASK_S = 1.0
+_TO_ASK_S = 1.0
 """A call asks so soon after it began, if it asks at its begin at all."""
 
 
