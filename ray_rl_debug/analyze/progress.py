@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
-from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.model.snapshot import CoreWorker, Process, Thread
 
@@ -83,6 +83,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, "came out of its wait and into another one"
     if len(places) > 1 and places[0].spins and all(p.spins for p in distinct) and len({p.path for p in distinct}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
+    if _tries_again(process, places, thread):
+        return Motion.FROZEN, f"tries again and again: {places[-1].op} with a limit, and a pause"
     if any(p.was_left for p in distinct) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
     running, is_one = _runs(process, thread), len(distinct) == 1
@@ -134,6 +136,18 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if flow is not None:
         return Motion.MOVING, flow
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
+
+
+def _tries_again(process: Process, places: Sequence[Place], thread: Thread | None) -> bool:
+    """Is it in a wait that its clock will end, and was it met there and in a pause of the same function alone? No try brought it further."""
+    if thread is None or thread.wakes_in_s is None or not places or places[-1].kind not in _TRIED or _runs(process, thread):
+        return False
+    kinds = {p.kind for p in places}
+    functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
+    return kinds == {places[-1].kind, Kind.SLEEP} and len(functions) == 1 and () not in functions
+
+
+_TRIED = THREAD_WAITS | {Kind.MP_QUEUE}
 
 
 def came_lately(one: Process, places: Sequence[Place], thread: Thread | None) -> bool:

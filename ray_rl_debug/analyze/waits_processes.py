@@ -132,6 +132,11 @@ def _is_at_condition(frames: tuple[Frame, ...]) -> bool:
     return any(f.function == "Condition.wait" and f.file.endswith("multiprocessing/synchronize.py") for f in frames[:_NEAR])
 
 
+def _is_at_barrier(frames: tuple[Frame, ...]) -> bool:
+    """Does it wait at a barrier of Python's?"""
+    return any(f.function == "Barrier.wait" and f.file == "threading.py" for f in frames)
+
+
 _NEAR = 3
 """Frames of that module between a wait and who called it, at most."""
 _OF_C = frozenset({"sem_wait", "sem_timedwait", "sem_clockwait"})
@@ -159,7 +164,8 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     if gives and not awake:  # a barrier: each party waits there and wakes the others
         yield from _to_absent(view, node, one, semaphore, what)
         return
-    meets = any(use.taken < 0 and use.pid in at_it for use in semaphore.uses)
+    met = any(use.taken < 0 and use.pid in at_it for use in semaphore.uses)
+    meets = met or (one.telling is not None and one.telling.stack.once(_is_at_barrier) and all(use.pid in at_it or use.taken < 0 for use, _ in uses))
     for use, key in awake:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
         yield Edge(source=one.key, target=key, why=Why.GIVERS, op=MEETING if meets else "", evidence=evidence, certainty=Certainty.LIKELY)
