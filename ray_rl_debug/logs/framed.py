@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from ray_rl_debug.logs.heads import Head
@@ -33,6 +34,7 @@ _BEHIND_CAPTURED = re.compile(r"-{3,} ?Captured |={3,} |_{3,} |\S+::\S+ +(?:PASS
 """Where pytest shows what a test printed, and what it writes next."""
 _DIFF = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|diff --git ")
 _LINE = re.compile(r"[-=*#~_+<>]{3,}$")
+_ROW = re.compile(r"\|.*\|$")
 _INTRODUCED = re.compile(
     rf"(?:\b(?i:std(?:out|err)|output|observation|{_SHOWN})(?: (?i:follows|was|is))?(?: ?\([^()\n]{{1,40}}\))?|\[(?:std(?:out|err)|output)\]) ?:?$"
 )
@@ -46,7 +48,9 @@ _OF_BYTES = (
 _MAY_OPEN = re.compile(
     rb"(?:[-=*#~_+<>]{2}|\[ ?(?:begin|start))[^\n]{0,70}"
     + _OF_BYTES
-    + rb"|"
+    + rb"|\|[ \t]*"
+    + _OF_BYTES
+    + rb"s?[ \t]*\||"
     + _OF_BYTES
     + rb"(?:text|s|ies)?(?: follows| was| is)?(?: ?\([^()\n]{1,40}\))?[\] :]{0,3}\r?$|@@ -|diff --git",
     re.IGNORECASE | re.MULTILINE,
@@ -73,6 +77,7 @@ def is_shown(window: Window, writer: LogWriter, start: int, end: int) -> bool:
         or _is_captured(before, after)
         or _between_rules(before, after)
         or _is_introduced(before, own, after)
+        or _is_in_table(before, own)
     )
 
 
@@ -131,6 +136,14 @@ def _is_introduced(before: list[Head], own: Head, after: list[Head]) -> bool:
     records = [head for head in after if _is_record(head)][:RECORDS_BEHIND]
     like = bool(records) and (records[0].is_stamped, records[0].level is None) == (opening.is_stamped, opening.level is None)
     return like and all(judge(head.text, head.level) is None and not GIVES_UP.search(head.text) for head in records)
+
+
+def _is_in_table(before: list[Head], own: Head) -> bool:
+    """Is it a row of a table of samples, whose heading names what was asked or said?"""
+    if not _ROW.match(own.text):
+        return False
+    rows = [head.text for head in itertools.takewhile(lambda head: _ROW.match(head.text) is not None, before)]
+    return bool(rows) and re.search(rf"\|\s*(?i:{_SHOWN})\s*\|", rows[-1]) is not None
 
 
 def _is_of_the_run(head: Head) -> bool:

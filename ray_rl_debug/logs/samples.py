@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ray_rl_debug.logs import turns
 from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.window import Window
 from ray_rl_debug.model.snapshot.log_book import LogWriter
@@ -11,12 +12,14 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 MAX_LINES = 60
 """Of a sample, before and behind a line in it."""
 MAX_BYTES = 8 << 10
+MAX_END_BYTES = 60
+"""Of the end of a line, where a turn may end, too."""
 _TEXTS = (
     b"prompt]", b"response]", b"question]", b"answer]", b"completion]", b"rompt:", b"uestion:", b"esponse:", b"ser:", b"ssistant:",
     b"answer:", b"nswers:", b"output:",
     b"PROMPT:", b"QUESTION:", b"USER:", b"ASSISTANT:", b"RESPONSE:", b"COMPLETION:",
     b"[tool] ", b"bservation", b"ool output", b"ool result", b"ool response",
-    b"<think>", b"<answer>", b"<|im_start|>", b"```", b"<output>", b"<result>", b"<tool_", b"<execution_", b"<interpreter>", b"<information>",
+    *turns.IN_BYTES, b"<think>", b"<answer>", b"```", b"<output>", b"<result>", b"<tool_", b"<execution_", b"<interpreter>", b"<information>",
     b"Ran ", b": test", b") ... ",
 )  # fmt: skip
 """One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
@@ -32,15 +35,16 @@ _TAG = r"(?:observation|tool_(?:response|result|output)|output|result|execution_
 _OPENS = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:prompt|question)\]|{_OF_TOOL}"
     rf"|{_OF_ONE}(?:[Aa]nswer|[Rr]esponse|[Oo]utput|[Cc]ompletion|[Tt]ext)s?:"
-    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|<\|im_start\|>|<{_TAG}|test\w* \([\w.]+\)(?:$| \.\.\. (?!\w+$)))"
+    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|{turns.BEGINS}|<{_TAG}|test\w* \([\w.]+\)(?:$| \.\.\. (?!\w+$)))"
 )
 _CLOSES = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth|SCORE|REWARD)\b ?[:=]"
     r"|(?:[Ee]xtracted|[Pp]arsed|[Gg]old|[Ee]xpected|[Cc]orrect)(?: answer| solution)? ?:"
     rf"|{_OF_ONE}(?:[Ss]core|[Rr]eward|[Vv]erdict|[Gg]rade)\b"
     rf"|.*</{_TAG}|Ran \d+ tests? in |(?:ok|FAIL|ERROR)$"
-    r"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*<\|im_end\|>|={3,}.*\b(?:score|reward|sample)\b)"
+    rf"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*{turns.ENDS}|={{3,}}.*\b(?:score|reward|sample)\b)"
 )
+_TURN_ENDS = re.compile(turns.ENDS)
 _FENCE_OPENS = re.compile(r"```(?:output|result|execution|observation)$")
 """In front of what the code printed that a model wrote between fences of its own."""
 _OF_TOOL_ALONE = re.compile(rf"{_NUMBERED}(?:{_OF_TOOL})$")
@@ -61,7 +65,9 @@ def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> boo
     own = window.head(window.text[start : min(end, start + 400)].decode("utf-8", "replace"))
     opens = _OPENS.match(own.text) is not None
     each = own.is_stamped and own.level is None
-    if (opens or _meets(window, writer, before[::-1], _OPENS, _CLOSES, each)) and _meets(window, writer, after, _CLOSES, _OPENS, each):
+    closes = _TURN_ENDS.search(window.text[max(start, end - MAX_END_BYTES) : end].decode("utf-8", "replace")) is not None
+    opened = opens or _meets(window, writer, before[::-1], _OPENS, _CLOSES, each)
+    if opened and (closes or _meets(window, writer, after, _CLOSES, _OPENS, each)):
         return True
     if _is_fenced(window, writer, before[::-1]) and _meets(window, writer, after, _FENCE_CLOSES, _FENCE, each):
         return True

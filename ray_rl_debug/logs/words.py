@@ -132,7 +132,7 @@ INNOCENT = re.compile(
 _DONE_ABOUT_IT = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded",
-    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b)|\bback (?:in)?to the queue\b|[Rr]escheduled",
+    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b(?! failed\b))|\bback (?:in)?to the queue\b|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
@@ -193,6 +193,8 @@ _DENIED = re.compile(
     r"(?:\b(?:[Nn]o|[Nn]ot|[Nn]obody|[Nn]one|[Nn]othing|[Nn]either|[Nn]ever|[Cc]annot|[Cc]an't)|(?<![\w./-])0 (?:of|out))\b[^.,;:]{0,60}$"
 )
 """A word that denies what comes next in the same part of the sentence: a death (`DEATH`), or that a program goes on (`_WENT_ON`)."""
+_NOT_DONE = re.compile(r"\b(?:can ?not|can't|could not|couldn't|never) be $")
+"""Right in front of what a program would do about an error."""
 GIVES_UP = re.compile(
     _any(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
@@ -234,7 +236,7 @@ OF_A_SAMPLE = re.compile(
     r"|(?:\[[\w-]{1,20}\] )?(?:sample|candidate|cand|completion|submission)[ #_-]?\d{1,9}(?: \([^()\n]{1,40}\))?: "
     r"|\[(?:env|sandbox|tool|grader|judge|agent)(?:[ _-]?\d{1,6})?\] (?:command|cmd|program|candidate|test|cell|snippet|code|script)\b"
     r"|\[(?:tool|sandbox|grader|judge)(?:[ _:-]\w[\w-]{0,39})?\] (?:exit|exited|timed|killed|stdout|stderr|returned)\b"
-    r"|[│┃].*[│┃]$|\*\*(?:[Uu]ser|[Aa]ssistant|[Hh]uman|[Mm]odel|[Aa]gent|[Tt]ool|[Ss]ystem):\*\* "
+    r"|\d{1,6} {2,}(?:RE|TLE|WA|CE|MLE|OLE|AC) {2,}\S|[│┃].*[│┃]$|\*\*(?:[Uu]ser|[Aa]ssistant|[Hh]uman|[Mm]odel|[Aa]gent|[Tt]ool|[Ss]ystem):\*\* "
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
     r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"
     r"|\S+::\S+ (?:PASSED|XFAIL|XPASS|SKIPPED)\b|test\w* \([\w.]+\) \.\.\. |(?:[Tt]est(?:ing)?|[Gg]rading|[Jj]udging|[Vv]erifying) [^:]{1,80} \.\.\. "
@@ -364,7 +366,8 @@ def is_handled(text: str) -> bool:
 
 def goes_on(text: str, *, behind: bool = False) -> str | None:
     """The words of a line that say that the program goes on in spite of its error, or of one in the lines before (`behind`)."""
-    found = (_ACTS if EXCEPTION.match(text) and not behind else HANDLED).search(text)
+    acts = (_ACTS if EXCEPTION.match(text) and not behind else HANDLED).finditer(text)
+    found = next((f for f in acts if not _NOT_DONE.search(text, max(0, f.start() - 20), f.start())), None)
     if found is None and behind:
         found = next((f for f in _WENT_ON.finditer(text) if not _DENIED.search(text, 0, f.start())), None)
     if found is None or (_PROMISES.search(text) is None and GIVES_UP.search(text) is not None):

@@ -37,7 +37,7 @@ _ENDS = re.compile(
     r"|\b[Ii]nitiali[sz]ation failed\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
-    r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
+    r"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|^[Jj]ob (?=[\w-]*\d)[\w-]{1,80} failed: "
     r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
@@ -92,7 +92,7 @@ _LOGGER = re.compile(r"^[\w.-]+: ")
 _OWN_FORM = re.compile(
     r"\d{1,8}:[A-Z] \d\d \w{3} \d{4} [\d:.]{8,12} # Redis "
     r"|[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted "
-    r"|.{0,120}\bwill now abort\b"
+    r"|.{0,120}\bwill now abort\b|Unhandled (?:\w+ )?error "
 )
 _STARTS_NOTHING = re.compile(
     r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"

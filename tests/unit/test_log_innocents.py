@@ -346,3 +346,37 @@ def test_a_speaker_in_bold_is_one_of_a_sample(tmp_path: Path, who: str) -> None:
     said = "My pod says OOMKilled, exit code 137.\n"
     assert first(tmp_path, f"**{who}:** {said}") is None
     assert first(tmp_path, said) is not None
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "<|im_start|>user\n{}<|im_end|>\n",
+        "<|start_header_id|>user<|end_header_id|>\n{}\n<|eot_id|>\n",
+        "<start_of_turn>user\n{}<end_of_turn>\n",
+        "<|user|>\n{}\n<|assistant|>\nRestart it.\n",
+        '<message role="user">{}</message>\n',
+    ],
+)
+def test_a_turn_of_a_chat_template_is_text_of_a_model(tmp_path: Path, turn: str) -> None:
+    said = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+    assert first(tmp_path, turn.format(said)) is None
+    assert first(tmp_path, f"{turn.format('Hello.')}{said}\n") == said
+
+
+def test_a_table_whose_heading_names_what_was_asked_shows_samples(tmp_path: Path) -> None:
+    row = "| 7 | my pod was OOMKilled (exit code 137) | raise the limit | 1.0 |\n"
+    assert first(tmp_path, f"| id | prompt | response | reward |\n|----|----|----|----|\n{row}") is None
+    assert first(tmp_path, f"| id | pod | state | restarts |\n|----|----|----|----|\n{row}") is not None
+
+
+def test_a_row_of_verdicts_tells_what_code_that_was_tried_did(tmp_path: Path) -> None:
+    said = "terminate called after throwing an instance of 'std::out_of_range'\n"
+    assert first(tmp_path, f"2     RE       {said}") is None
+    assert first(tmp_path, said) is not None
+
+
+def test_what_cannot_be_done_again_was_not(tmp_path: Path) -> None:
+    ended = "slurmstepd: error: *** JOB 812 ON n4 CANCELLED AT 2026-11-03T10:00:00 DUE TO TIME LIMIT ***\n"
+    assert first(tmp_path, f"{ended}scontrol: error: Job can not be requeued\n") is not None
+    assert first(tmp_path, f"{ended}scontrol: Job was requeued\n") is None
