@@ -20,7 +20,7 @@ _TEXTS = (
     b"PROMPT:", b"QUESTION:", b"USER:", b"ASSISTANT:", b"RESPONSE:", b"COMPLETION:",
     b"[tool] ", b"bservation", b"ool output", b"ool result", b"ool response",
     *turns.IN_BYTES, b"<think>", b"<answer>", b"```", b"<output>", b"<result>", b"<tool_", b"<execution_", b"<interpreter>", b"<information>",
-    b"Ran ", b": test", b") ... ",
+    b"Ran ", b": test", b") ... ", b" root@", b" user@", b" agent@", b" ubuntu@",
 )  # fmt: skip
 """One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
 _NUMBERED = r"(?:\[(?:[A-Za-z_]{2,20}[ #=:]?)?\d{1,9}\] ?)?"
@@ -32,17 +32,20 @@ _OF_TOOL = r"\[(?:tool|observation)\] |(?:[Oo]bservation|[Tt]ool (?:output|resul
 _ANSWER = r"\[(?:response|answer|completion)\]|(?:[Rr]esponse|[Mm]odel answer|[Aa]ssistant|ASSISTANT|RESPONSE|COMPLETION): ?"
 _TAG = r"(?:observation|tool_(?:response|result|output)|output|result|execution_(?:result|output)|interpreter|information)>"
 """Around what a tool gave, as agents write it."""
+_AT_PROMPT = r"\[[A-Za-z][\w-]{0,30}[ :#-]\d{1,9}\] (?:\([\w.-]{1,40}\) )?[\w.-]{1,40}@[\w.-]{1,60}:\S{1,80}[$#]"
+"""``[env 3] root@box:/app# ls``: the shell of an agent, one of several; who works at a terminal has no number in front of its prompt."""
 _OPENS = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:prompt|question)\]|{_OF_TOOL}"
     rf"|{_OF_ONE}(?:[Aa]nswer|[Rr]esponse|[Oo]utput|[Cc]ompletion|[Tt]ext)s?:"
-    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|{turns.BEGINS}|<{_TAG}|test\w* \([\w.]+\)(?:$| \.\.\. (?!\w+$)))"
+    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|{turns.BEGINS}|{_AT_PROMPT}"
+    rf"|<{_TAG}|test\w* \([\w.]+\)(?:$| \.\.\. (?!\w+$)))"
 )
 _CLOSES = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth|SCORE|REWARD)\b ?[:=]"
     r"|(?:[Ee]xtracted|[Pp]arsed|[Gg]old|[Ee]xpected|[Cc]orrect)(?: answer| solution)? ?:"
     rf"|{_OF_ONE}(?:[Ss]core|[Rr]eward|[Vv]erdict|[Gg]rade)\b"
     rf"|.*</{_TAG}|Ran \d+ tests? in |(?:ok|FAIL|ERROR)$"
-    rf"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*{turns.ENDS}|={{3,}}.*\b(?:score|reward|sample)\b)"
+    rf"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*{turns.ENDS}|{_AT_PROMPT}|={{3,}}.*\b(?:score|reward|sample)\b)"
 )
 _TURN_ENDS = re.compile(turns.ENDS)
 _FENCE_OPENS = re.compile(r"```(?:output|result|execution|observation)$")

@@ -227,6 +227,8 @@ _ACTS = re.compile(
 
 
 OF_A_SAMPLE = re.compile(
+    r"\[(?i:codeact|react|agent|tool|interpreter|executor|repl|python)(?:[ _:#-]\w{1,20})?\] (?:[Rr]esult|[Oo]bservation|[Oo]utput|[Oo]bs): |"
+    r"(?:\d{1,9}[).:] )?(?:[Pp]rompt|[Qq]uestion|Q): .{1,400} \| (?:[Aa]nswer|[Rr]esponse|[Cc]ompletion|A): |"
     r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)"
     r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
     r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): |(?:\[[\w #:=-]{1,40}\] )?(?:user|assistant|human|model|agent|environment)> "

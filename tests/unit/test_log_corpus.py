@@ -1,14 +1,14 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 80 lots, the last 52 after what people pasted into public reports and what programs
-print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
-ten lots: 55 of 60, 53 of 60, 35 of 39, 37 of 40, 36 of 40, 50 of 60, 51 of 60, 45 of 60, 28 of 40 and 25 of 30 errors told as the first failure,
-with the words and the process that were expected (with those that are only noted 56, 56, 38, 39, 37, 54, 55, 48, 31 and 28; three truths of the
-last two lots of 60 before these were wrong, and of the last three lots five, eight and two: the reader named a nearer line, or a block was cut as
-no program cuts it); 2 of 60, 3 of 60, 2 of 40, 3 of 61, 2 of 59, 1 of 60, 0 of 60, 0 of 61, 3 of 61 and 5 of 40 innocent blocks accused. Five more
-lots, made by a program of what public code prints where it catches an error and goes on or raises one, are not kept here: 147 of 150, 61 of 62, 149
-of 150, 200 of 200 and 240 of 240 errors told first; 9 of 150, 5 of 110, 3 of 150, 12 of 200 and 10 of 240 innocent blocks accused. Fifty blocks
-that are not told right are left out.
+The blocks were written before the reader was tried on them, in 80 lots and one of innocent blocks alone, the last 53 after what people pasted into
+public reports and what programs print, written anew. What missed at the first try was mended after each lot, so today they only guard against going
+back. First tries of the last ten lots: 55 of 60, 53 of 60, 35 of 39, 37 of 40, 36 of 40, 50 of 60, 51 of 60, 45 of 60, 28 of 40 and 25 of 30 errors
+told as the first failure, with the words and the process that were expected (with those that are only noted 56, 56, 38, 39, 37, 54, 55, 48, 31 and
+28; three truths of the last two lots of 60 before these were wrong, and of the last three lots five, eight and two: the reader named a nearer line,
+or a block was cut as no program cuts it); 2 of 60, 3 of 60, 2 of 40, 3 of 61, 2 of 59, 1 of 60, 0 of 60, 0 of 61, 3 of 61, 5 of 40 and, of the
+innocent alone, 3 of 40 innocent blocks accused. Five more lots, made by a program of what public code prints where it catches an error and goes on
+or raises one, are not kept here: 147 of 150, 61 of 62, 149 of 150, 200 of 200 and 240 of 240 errors told first; 9 of 150, 5 of 110, 3 of 150, 12 of
+200 and 10 of 240 innocent blocks accused. Fifty blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -99,4 +99,4 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 def test_the_sets_are_large() -> None:
     assert len(blocks("unseen.jsonl")) >= 2767
-    assert len(blocks("innocent.jsonl")) >= 3642
+    assert len(blocks("innocent.jsonl")) >= 3682

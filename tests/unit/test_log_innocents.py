@@ -380,3 +380,21 @@ def test_what_cannot_be_done_again_was_not(tmp_path: Path) -> None:
     ended = "slurmstepd: error: *** JOB 812 ON n4 CANCELLED AT 2026-11-03T10:00:00 DUE TO TIME LIMIT ***\n"
     assert first(tmp_path, f"{ended}scontrol: error: Job can not be requeued\n") is not None
     assert first(tmp_path, f"{ended}scontrol: Job was requeued\n") is None
+
+
+def test_what_the_shell_of_an_agent_shows_is_of_its_machine(tmp_path: Path) -> None:
+    killed = "[env 3] [8812.1] Out of memory: Killed process 77 (python) total-vm:8123kB\n"
+    assert first(tmp_path, f"[env 3] root@box:/app# dmesg\n{killed}[env 3] root@box:/app# exit\n") is None
+    assert first(tmp_path, f"root@box:/app# dmesg\n{killed.removeprefix('[env 3] ')}root@box:/app# exit\n") is not None
+
+
+@pytest.mark.parametrize(
+    ("shown", "own"),
+    [
+        ("[CodeAct] result: ModuleNotFoundError: No module named 'foo'", "[launcher] ModuleNotFoundError: No module named 'foo'"),
+        ("1) prompt: why was my pod OOMKilled? | answer: memory", "my pod was OOMKilled | exit code 137"),
+    ],
+)
+def test_lines_that_name_what_was_asked_or_run_for_an_agent(tmp_path: Path, shown: str, own: str) -> None:
+    assert first(tmp_path, f"{shown}\n") is None
+    assert first(tmp_path, f"{own}\n") is not None
