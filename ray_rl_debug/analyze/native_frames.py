@@ -55,11 +55,13 @@ _MPI_INSIDE = re.compile(
 )
 """The same inside of Open MPI and MPICH, where the call itself was cut off."""
 _MAKES = re.compile(
-    r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:do)?(?:get|wait)\b"
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Init(?!All\b)|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:do)?(?:get|wait)\b"
     r"|^P?MPI_(?:Init(?:_thread)?|Comm_(?:split|dup|create)\w*)$|^bootstrap(?:Net|Init|Root|AllGather|Barrier|Split)\w*$|^initTransportsRank$",
     re.IGNORECASE,
 )
-"""The ranks of a group meet to make their communicator; each comes back when all have come."""
+"""The ranks of a group meet to make their communicator; each comes back when all have come.
+
+``ncclCommInitAll`` is of one process for its own GPUs."""
 _ENDS = re.compile(
     r"^p?(?:nccl|rccl|hccl)Comm(?:Abort|Destroy|Finalize)|^comm(?:Destroy\w*|Reclaim)$|^P?MPI_Finalize$|^ompi_mpi_finalize$|^MPID_Finalize$|(?:NCCL|HCCL)Comm::(?:abort|\w*Abort)|ProcessGroup\w*::(?:abort|shutdown)"
 )
@@ -172,7 +174,7 @@ def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
             return Kind.EVENT, "the threads of autograd"
         if is_gpu_wait(frame) and (device is None or device[1] == OF_DEVICE):
             device = (Kind.CUDA, short)
-        elif device is None and _DEVICE.search(frame.file):
+        elif device is None and _DEVICE.search(frame.file) and not _MUTEX.search(frames[0].function.partition("(")[0]):
             device = (Kind.CUDA, OF_DEVICE if short.startswith(("?", "0x")) else short)
     return device
 

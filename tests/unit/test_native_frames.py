@@ -101,3 +101,17 @@ def test_a_thread_with_the_interpreter_in_its_hands_does_not_wait_for_work() -> 
     frames = (native("cuLaunchKernel", "libcuda.so.1"), Frame(function="run", file="torch/_inductor/runtime/triton_heuristics.py", line=350))
     idle, owner = (ThreadSample(stack=0, tid=8, name=None, owns_gil=owns) for owns in (False, True))
     assert (place_of(frames, idle).kind, place_of(frames, owner).kind) == (Kind.IDLE, Kind.CUDA)
+
+
+def test_a_call_for_the_gpus_of_one_process_waits_for_no_other_rank() -> None:
+    mutex, driver = native("__pthread_mutex_lock", "libpthread.so.0"), native("cudaGetDeviceCount", "libcudart.so")
+    assert place_of((mutex, driver, native("ncclCommInitAll", "libnccl.so.1"), STEP)).kind is Kind.LOCK
+    assert place_of((mutex, native("ncclCommInitAll", "libnccl.so.1"), STEP)).kind is Kind.LOCK
+    assert place_of((mutex, driver, native("ncclCommInitRank", "libnccl.so.2"), STEP)).kind is Kind.RENDEZVOUS
+
+
+def test_a_mutex_of_the_driver_is_a_lock_but_below_a_call_that_waits_for_the_gpu() -> None:
+    mutex = native("__pthread_mutex_lock", "libpthread.so.0")
+    assert place_of((mutex, native("cudaMalloc", "libcudart.so"), STEP)).kind is Kind.LOCK
+    assert place_of((native("ioctl"), native("cudaMalloc", "libcudart.so"), STEP)).kind is Kind.CUDA
+    assert place_of((mutex, native("cuStreamSynchronize", "libcuda.so.1"), STEP)).kind is Kind.CUDA
