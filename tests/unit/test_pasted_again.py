@@ -104,3 +104,19 @@ def test_a_traceback_of_a_rank_without_its_line_breaks_and_the_name_in_brackets(
     )
     assert one.rank == 14
     assert [(f[0], f[2]) for f in one.threads[0].frames] == [("barrier", 83), ("<module>", 71)]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("5 minutes later: same.", "again"),
+        ("After ten minutes nothing has changed", "again"),
+        ("10 min later it is still exactly the same", "again"),
+        ("5 minutes later: same error", "apart"),
+        ("5 minutes after the restart it is the same", "apart"),
+        ("later it is the same", None),
+    ],
+)
+def test_a_line_that_says_no_more_than_that_nothing_has_changed_is_a_later_look(line: str, kind: str | None) -> None:
+    found = said.remark(line)
+    assert (found.kind if found is not None else None) == kind

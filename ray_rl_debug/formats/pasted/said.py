@@ -88,6 +88,11 @@ _TWO_TIMES = re.compile(r"\b(\d{1,2}):(\d\d)(?::(\d\d))?\b.{0,12}(?:\band\b|&|\b
 _LOOKED = re.compile(r"\b(?:re-?)?(?:dump(?:s|ed)?|stacks?|traces?|backtraces?|py-?spy|looked|snapshots?)\b", re.IGNORECASE)
 _SEEN = re.compile(r"\b(?:pictures?|situation|state|positions?|places?|spots?|frames?|lines?|functions?)\b", re.IGNORECASE)
 """What a later look may be said to show. A run that hangs anew does so at the same place too: only with a time is it a look."""
+_FILLS = re.compile(
+    r"\b(?:later|again|after(?:wards)?|same|identical|unchanged|nothing|no|not|changed?|has|it|is|was|are|were|still|exactly|the|and|all|of|them)\b|\W",
+    re.IGNORECASE,
+)
+"""What a line consists of beside a time that says no more than that nothing has changed."""
 _RAN_ANEW = re.compile(r"\bre-?(?:start|run|launch|produc|tr[iy])|\bnew (?:run|job|attempt)\b|\bran (?:it )?again\b", re.IGNORECASE)
 """Another run that hangs at the same place is no second look at this one."""
 _TIME_IN_WORDS = re.compile(
@@ -120,7 +125,7 @@ _NAMES_IT = re.compile(
     re.IGNORECASE,
 )
 """Behind these a number is a name: ``node 2 stack trace``."""
-_TELLING = "rank 一样 相同 一致 same identical ditto others process worker stacks gpus scheduler apart later similar".split()
+_TELLING = "rank 一样 相同 一致 same identical ditto others process worker stacks gpus scheduler apart later similar changed".split()
 """A line without any of these is no remark; looked for first, because logs are long."""
 _MAX_RANKS = 4096
 
@@ -136,7 +141,7 @@ def remark(text: str) -> Said | None:
     if excepted := _EXCEPT.search(told):
         return Said(kind="except", text=told, ranks=numbers(excepted["ranks"]))
     apart_s = _between(told) if (times := _TWO_TIMES.search(told)) is not None else _seconds_in(told)
-    looked = _LOOKED.search(told) is not None or (apart_s is not None and _SEEN.search(told) is not None)
+    looked = _LOOKED.search(told) is not None or (apart_s is not None and (_SEEN.search(told) is not None or _says_no_more(told)))
     again = _AGAIN.search(told) is not None or (times is not None and _SAME.search(told) is not None)
     if again and looked and not _RAN_ANEW.search(told) and not _RANKS.search(told):
         return Said(kind="again", text=told, apart_s=apart_s)
@@ -154,6 +159,11 @@ def remark(text: str) -> Said | None:
         scale = 0.001 if unit == "ms" else 60.0 if unit.startswith("m") else 3600.0 if unit.startswith("h") else 1.0
         return Said(kind="apart", text=told, apart_s=float(apart["s"]) * scale, count=int(apart["n"]) if apart["n"] else None)
     return None
+
+
+def _says_no_more(told: str) -> bool:
+    """``5 minutes later: still the same.``"""
+    return not _FILLS.sub("", _TIME_IN_WORDS.sub("", told))
 
 
 def of_others(told: Said, ranks: tuple[int, ...]) -> Said | None:
