@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.frameworks import ASKS, spot_of
 from ray_rl_debug.analyze.launchers import is_launcher
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
@@ -245,11 +246,30 @@ def engine(scene: Scene, one: Seen) -> NextDump:
         who=(one.who(),),
         command=f"for pid in $(pgrep -f '{_ENGINE_PARTS}'); do py-spy dump --pid $pid; done" if missing else TRAINER,
         why=f"it {one.does()}",
-        outcomes=(
-            Outcome(seen="a core or a worker is in a collective or in code of its own", means="it is what this process waits for"),
-            Outcome(seen="all of them rest", means="the engine has no request: the trainer keeps it waiting"),
-            Outcome(seen="one of them is gone", means="it died: its log holds the first failure"),
-        ),
+        outcomes=_OF_ENGINE,
+    )
+
+
+_OF_ENGINE = (
+    Outcome(seen="a core or a worker is in a collective or in code of its own", means="it is what this process waits for"),
+    Outcome(seen="all of them rest", means="the engine has no request: the trainer keeps it waiting"),
+    Outcome(seen="one of them is gone", means="it died: its log holds the first failure"),
+)
+
+
+def asks_core(one: Seen) -> bool:
+    """Does it wait for the core of the engine that it has inside of it?"""
+    return one.telling is not None and any(spot_of(ASKS, f.function, f.file) is not None for f in one.telling.frames)
+
+
+def core_of(scene: Scene, one: Seen) -> NextDump:
+    """An engine inside of a program has a core of its own, which nobody has dumped."""
+    return NextDump(
+        what=f"the engine core that {named(scene, one)} has started, and the core's workers",
+        who=(one.who(),),
+        command=f"for pid in $(pgrep -f '{_ENGINE_PARTS}'); do py-spy dump --pid $pid; done",
+        why=f"it waits for the answer of its engine core: {one.does()}",
+        outcomes=_OF_ENGINE,
     )
 
 

@@ -23,8 +23,10 @@ from ray_rl_debug.diagnosis.dump_targets import (
     ALL_THREADS,
     TRAINER,
     all_threads,
+    asks_core,
     awaited,
     between_parts,
+    core_of,
     cut_off,
     engine,
     in_the_kernel,
@@ -308,6 +310,8 @@ def _others(scene: Scene) -> Iterator[NextDump]:
         elif one.kind is Kind.CHANNEL and one.identity.part is not None:
             between = core_and_workers(list(scene.view))
             yield engine(scene, one) if between is None else between_parts(scene, *between)
+        elif one.kind is Kind.CHANNEL and asks_core(one):
+            yield core_of(scene, one)
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
             yield other_end(scene, one, f"it {one.does()}")
         else:

@@ -54,7 +54,10 @@ CALLS_THREADS: frozenset[str] = frozenset(n for f in FRAMEWORKS for n in f.calls
 ONE_AT_A_TIME: tuple[Spot, ...] = tuple(s for f in FRAMEWORKS for s in f.one_at_a_time)
 """Steps of event loops that do one piece of work at a time by design."""
 
-TRANSPORT: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.transport)
+ASKS: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.asks)
+"""Where a program waits for the core of the engine that it has inside of it."""
+
+TRANSPORT: tuple[Spot, ...] = (*(s for e in ENGINES for s in e.transport), *ASKS)
 """Functions that only carry messages between processes."""
 
 

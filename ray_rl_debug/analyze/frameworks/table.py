@@ -74,6 +74,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """Here a thread watches for the death of another process."""
     transport: tuple[Spot, ...] = ()
     """Functions that only carry messages between the parts: who called them tells what is waited for. An empty name stands for the whole file."""
+    asks: tuple[Spot, ...] = ()
+    """Where a thread of a program that has the engine inside of it waits for the engine core, a process of its own."""
     collectives: tuple[Spot, ...] = ()
     """Collectives of its own, which spin."""
     coordinated: tuple[Spot, ...] = ()

@@ -52,6 +52,7 @@ NAMES = EngineNames(
         Spot("wait_for_completion_or_failure", "vllm/v1/utils.py"),
     ),
     transport=(Spot("", "device_communicators/shm_broadcast.py"), Spot("sched_yield", "vllm/distributed/utils.py")),
+    asks=(Spot("SyncMPClient.get_output", _CLIENT), Spot("SyncMPClient.call_utility", _CLIENT)),
     collectives=tuple(
         Spot(f"_CPUSHMDistributed.{op}", "device_communicators/cpu_communicator.py")
         for op in ("all_reduce", "gather", "all_gather_into_tensor", "send_tensor_dict", "recv_tensor_dict")
