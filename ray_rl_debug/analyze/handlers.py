@@ -9,10 +9,13 @@ from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, helpers, is_in_pool
-from ray_rl_debug.analyze.pauses import may_end
+from ray_rl_debug.analyze.pauses import looks_again, may_end
 from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Frame
+
+_SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
+"""Where one that was never meant to answer may stand as well."""
 
 
 def waits_for_client(one: Seen) -> bool:
@@ -162,6 +165,21 @@ def has_all_in_hand(server: Seen) -> bool:
     own = handlers(server)
     clients = [s for s in server.process.sockets or () if s.state == "ESTABLISHED" and is_served(server, s)]
     return len(own) >= len(clients) > 0 and all(t.place.kind in THREAD_WAITS for t in own)
+
+
+def has_own_reason(server: Seen) -> bool:
+    """Does a server stand in what explains its silence? So does one that listens while none of its threads has the request.
+
+    One that waits for an event or pauses may never have meant to answer, unless it stands in what answers requests, or looks again and again
+    for something and does nothing else.
+    """
+    told = server.followed or server.telling
+    if server.is_idle or told is None:
+        return False
+    if does_not_accept(server) or (looks_again(server) and len(own_threads(server)) == 1):
+        return True
+    thread = next(iter(handlers(server)), told)
+    return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT or has_all_in_hand(server))
 
 
 def pausing_giver(feeder: Seen) -> SeenThread | None:

@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.await_chains import is_read_in_part
 from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_all_in_hand
+from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_own_reason
 from ray_rl_debug.analyze.kernel_calls import NO_NEWS, descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
@@ -64,7 +64,6 @@ _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
 _SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
 _PEERS = _SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
-_SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 _FEW = 2
 _LOOPBACK = ("127.", "[::1]")
 _MET_AT = {
@@ -104,7 +103,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
             is_peer = sink is not None and (handed[0].why in _PEERS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
-            alone = launches or (sink is not None and is_peer and (_has_own_reason(sink) or _leaves_pipe_full(client, handed[0])))
+            alone = launches or (sink is not None and is_peer and (has_own_reason(sink) or _leaves_pipe_full(client, handed[0])))
             who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
             if kind_of(node) is NodeKind.UNSEEN:
                 who = [client.who()]
@@ -147,20 +146,6 @@ def _in_its_thread(scene: Scene) -> Iterator[Found]:
 def _waits_for_lock(one: Seen) -> bool:
     thread = waiting_thread(one)
     return thread is not None and thread.place.kind is Kind.LOCK
-
-
-def _has_own_reason(server: Seen) -> bool:
-    """Does a server stand in what explains its silence? So does one that listens while none of its threads has the request.
-
-    One that waits for an event or pauses may never have meant to answer, unless it stands in what answers requests.
-    """
-    told = waiting_thread(server)
-    if server.is_idle or told is None:
-        return False
-    if does_not_accept(server):
-        return True
-    thread = next(iter(handlers(server)), told)
-    return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT or has_all_in_hand(server))
 
 
 def _leaves_pipe_full(writer: Seen, edge: Edge) -> bool:
@@ -346,6 +331,9 @@ def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
     goes_on = may_go_on(scene, end)
     if goes_on is None and edge.why not in _SOCKETS and sleeps(end):  # which thread of a server has the request is not known
         goes_on = "the process at the other end sleeps and will wake by itself"
+    kernel = end.telling.kernel if end.telling is not None and sleeps(end) else None
+    if goes_on is None and kernel is not None and kernel.run_slices is None:
+        goes_on = "how often the process at the other end woke up was not read"  # who looks again and again is the one that does not answer
     if goes_on is not None:
         return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
     if edge.why is not Why.AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):

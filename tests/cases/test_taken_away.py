@@ -260,6 +260,8 @@ cancel_not_heeded          | process 584: async_tasks[0].chain[0]  |
 pool_of_connections        | process 17610: sockets[0]             | that a broker listens; several are connected at one port of it
 captured_output-healthy    | process 16469: async_tasks[0].chain[0] |
 versions_published         | process 10296: sockets[2]             | at which port a broker serves
+RRD510/hang-files_of_samples_kept | process 25605: descriptors            | how many descriptors a server holds that looks again and again
+file_of_version            | process 18786: threads[0].run_slices  | how often a server woke up from its pause
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
