@@ -18,6 +18,13 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
     return msgspec.structs.replace(process, async_tasks=()) if inherited and not runs_loop else process
 
 
+def lacks_coroutines(process: Process) -> bool:
+    """Does a coroutine wait for another one, or for what another one holds, that is not among those that were read? Then there may be more."""
+    tasks = process.async_tasks or ()
+    read = {t.address for t in tasks}
+    return any(a not in read for t in tasks if t.awaited is not None for a in (*t.awaited.tasks, *t.awaited.holders))
+
+
 def is_steady(process: Process) -> bool:
     """Did all looks find the same threads at the same stacks?"""
     looks = [sample.threads for sample in process.samples]

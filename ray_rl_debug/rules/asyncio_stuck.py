@@ -50,6 +50,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_calls import nobody_is_left, only_ray_connects, other_methods, works_inside
 from ray_rl_debug.analyze.waits_poll import dead_fellows
+from ray_rl_debug.analyze.whole_looks import lacks_coroutines
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
@@ -299,7 +300,8 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         pids = {t.awaited.pid for t in first.tasks if t.awaited is not None}
         children = [c for c in scene.view.children(one) if c.process.pid in pids and not c.has_ended][:_SHOWN]
         hope = None if first.awaited.kind != "socket" or _is_overdue(scene, one) else may_come(scene, one, first.descriptors)
-        certainty = certainty if hope is None else Certainty.POSSIBLE
+        may_be_ended = first.awaited.kind not in OUTSIDE and lacks_coroutines(one.process)  # by a coroutine that was not read
+        certainty = certainty if hope is None and not may_be_ended else Certainty.POSSIBLE
         summary = f"{count_of(first, tasks)} of {one.where()} {awaits(one, first)}"
         if edge is not None:
             summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""

@@ -5,10 +5,16 @@ from __future__ import annotations
 from ray_rl_debug.analyze.coroutines import LOCKS, POOL, End, describe_awaited, line_of, serves
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.whole_looks import lacks_coroutines
 from ray_rl_debug.model.report import Evidence
 from ray_rl_debug.model.snapshot import AsyncTask
 
 _SHOWN = 4
+
+
+def _is_lost(one: Seen, end: End) -> bool:
+    """Is nobody left who could release it, among coroutines that were all read?"""
+    return end.is_lost and not lacks_coroutines(one.process)
 
 
 def count_of(end: End, tasks: tuple[AsyncTask, ...]) -> str:
@@ -20,11 +26,11 @@ def awaits(one: Seen, end: End) -> str:
     """Where they wait and for what, as a verb."""
     if end.is_cycle:
         return "wait for each other: " + "; ".join(f"{t.name} at {line_of(t)} for {_what(one, t, end)}" for t in end.tasks[:3])
-    return f"wait{'s' if len(end.tasks) == 1 else ''} at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=end.is_lost)}"
+    return f"wait{'s' if len(end.tasks) == 1 else ''} at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=_is_lost(one, end))}"
 
 
 def _what(one: Seen, task: AsyncTask, end: End) -> str:
-    return describe_awaited(one.process, task.awaited, is_lost=end.is_lost) if task.awaited is not None else "?"
+    return describe_awaited(one.process, task.awaited, is_lost=_is_lost(one, end)) if task.awaited is not None else "?"
 
 
 def await_evidence(one: Seen, end: End) -> Evidence:

@@ -262,6 +262,7 @@ captured_output-healthy    | process 16469: async_tasks[0].chain[0] |
 versions_published         | process 10296: sockets[2]             | at which port a broker serves
 RRD510/hang-files_of_samples_kept | process 25605: descriptors            | how many descriptors a server holds that looks again and again
 file_of_version            | process 18786: threads[0].run_slices  | how often a server woke up from its pause
+raced_prompts-healthy      | process 16763: async_tasks[2]         | who has the only connection of a pool; another one names it
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
