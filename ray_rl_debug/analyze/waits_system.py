@@ -326,6 +326,8 @@ def _edges_of_handlers(view: View, one: Seen, owners: Owners) -> Iterator[Edge]:
     """A server that listens waits for nobody. Where each of its threads reads at a client that reads as well, no thread has a request in hand."""
     edges = []
     for thread in handlers(one):
+        if thread.kernel is None and thread.place.kind is Kind.SOCKET and one.process.threads:
+            yield to_unseen(one, f"the connection of {thread.called}")
         fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
         socket = next((s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
         to_client = list(_edge_to_silent_client(view, one, socket, owners)) if socket is not None and is_served(one, socket) else []

@@ -263,6 +263,8 @@ versions_published         | process 10296: sockets[2]             | at which po
 RRD510/hang-files_of_samples_kept | process 25605: descriptors            | how many descriptors a server holds that looks again and again
 file_of_version            | process 18786: threads[0].run_slices  | how often a server woke up from its pause
 raced_prompts-healthy      | process 16763: async_tasks[2]         | who has the only connection of a pool; another one names it
+quiet/signalled-1          | process 32665: threads[1]             | what the kernel says of a thread that pauses and then sends a signal
+tokens_of_stream           | process 11661: threads[1]             | at which connection a thread of a server reads
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
