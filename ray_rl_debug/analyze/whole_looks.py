@@ -25,6 +25,13 @@ def lacks_coroutines(process: Process) -> bool:
     return any(a not in read for t in tasks if t.awaited is not None for a in (*t.awaited.tasks, *t.awaited.holders))
 
 
+def lacks_new_thread(process: Process) -> bool:
+    """Did a thread begin during the window, so that the kernel counted nothing of it before, and was its stack met in no look?"""
+    met = {t.tid for sample in process.samples for t in sample.threads}
+    counted = [t.run_slices is not None for t in process.threads]
+    return any(counted) and any(t.run_slices is None and t.state not in ("Z", "X") and t.tid not in met for t in process.threads)
+
+
 def is_steady(process: Process) -> bool:
     """Did all looks find the same threads at the same stacks?"""
     looks = [sample.threads for sample in process.samples]

@@ -41,7 +41,7 @@ from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, living_workers, takes_results, waits_for_work
 from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock, lost_reader
-from ray_rl_debug.analyze.whole_looks import lacks_coroutines
+from ray_rl_debug.analyze.whole_looks import lacks_coroutines, lacks_new_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
@@ -143,6 +143,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         # in which code of the program a coroutine waits for an answer: that may be what it brings
         half_read = lacks_coroutines(one.process) or any(map(is_read_in_part, one.process.async_tasks or ()))
         blind = blind or (thread.place.kind in ENDED_BY_LOOPS and half_read)
+        blind = blind or (thread.place.kind in _LOCKS and lacks_new_thread(one.process))
         certainty = Certainty.POSSIBLE if blind or pauses or (lost and held_feeder(one) is None and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
             finding=_finding(scene, one, others or (pauses if is_open else []), parents, certainty, lost=lost),

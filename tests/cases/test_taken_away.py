@@ -265,6 +265,7 @@ file_of_version            | process 18786: threads[0].run_slices  | how often a
 raced_prompts-healthy      | process 16763: async_tasks[2]         | who has the only connection of a pool; another one names it
 quiet/signalled-1          | process 32665: threads[1]             | what the kernel says of a thread that pauses and then sends a signal
 tokens_of_stream           | process 11661: threads[1]             | at which connection a thread of a server reads
+versions_long_polled       | process 8580: samples[2].threads[0]   | where a thread stands that began during the window
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
