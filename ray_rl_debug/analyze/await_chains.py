@@ -58,8 +58,9 @@ def is_own(frame: AwaitFrame) -> bool:
 
 
 def is_read_in_part(task: AsyncTask) -> bool:
-    """Was not read for what a coroutine waits, or in which code of the program one stands that waits at a connection?"""
-    return task.awaited is None or (task.awaited.kind == "socket" and not any(map(is_own, task.chain)))
+    """Was not read for what a coroutine waits, or in which code of the program it stands, where it waits at a connection or a file is unknown?"""
+    unread = any(f.file is None and not f.function.startswith("run_async_func") for f in task.chain)
+    return task.awaited is None or ((task.awaited.kind == "socket" or unread) and not any(map(is_own, task.chain)))
 
 
 def awaits_core(task: AsyncTask) -> bool:

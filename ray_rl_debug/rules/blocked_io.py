@@ -170,8 +170,15 @@ def _tasks(one: Seen) -> Sequence[AsyncTask]:
     return one.process.async_tasks or ()
 
 
+def _which_may_send(client: Seen, server: Seen, *, in_ring: bool) -> Sequence[AsyncTask]:
+    """Coroutines one of which may send what is waited for: of an idle server; where each waits for the other, of both."""
+    return [*(_tasks(server) if server.is_idle else ()), *(_tasks(client) if in_ring and client.is_idle else ())]
+
+
 def _lacks_other_end(scene: Scene, one: Seen) -> bool:
-    """Does it wait for a child, or at a socket, where no child of it and no connection was seen?"""
+    """Does it wait for a child, at a socket or a pipe, where no child of it, no connection and nobody at the other end was seen?"""
+    if one.kind is Kind.FILE:  # of which the end may be nobody's, or that of a child that has ended, whose parent was not read
+        return any(s.has_ended and s.process.ppid is None for s in scene.view if s.node is one.node)
     if one.kind is Kind.CHILD:
         return not scene.view.children(one)
     return one.kind is Kind.SOCKET and not any(s.state == "ESTABLISHED" for s in one.process.sockets or ())
@@ -231,11 +238,11 @@ def _found(
     if server is not None and edge is not None and edge.why in _SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
         # none of those that were read has the request
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
-    elif server is not None and edge is not None and server.is_idle and any(map(is_read_in_part, _tasks(server))):
+    elif server is not None and edge is not None and any(map(is_read_in_part, _which_may_send(client, server, in_ring=not may_answer))):
         verdict = _surely(
             verdict, Judgement(certainty=Certainty.POSSIBLE, reason="one of its coroutines was read only in part: what it waits for is not known")
         )
-    if edge is None and scene.usual_s(client) is None and _lacks_other_end(scene, client):
+    if edge is None and (scene.usual_s(client) is None or client.kind is Kind.FILE) and _lacks_other_end(scene, client):
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="whom it waits for was not seen"))
     if verdict.certainty is None:
         return

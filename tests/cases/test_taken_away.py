@@ -266,6 +266,8 @@ raced_prompts-healthy      | process 16763: async_tasks[2]         | who has the
 quiet/signalled-1          | process 32665: threads[1]             | what the kernel says of a thread that pauses and then sends a signal
 tokens_of_stream           | process 11661: threads[1]             | at which connection a thread of a server reads
 versions_long_polled       | process 8580: samples[2].threads[0]   | where a thread stands that began during the window
+answers_of_engine          | process 31996: ppid                   | whose child has ended
+pop_before_push-healthy    | process 18645: async_tasks[3].chain[0].file | in which code a coroutine sleeps
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
