@@ -268,6 +268,7 @@ tokens_of_stream           | process 11661: threads[1]             | at which co
 versions_long_polled       | process 8580: samples[2].threads[0]   | where a thread stands that began during the window
 answers_of_engine          | process 31996: ppid                   | whose child has ended
 pop_before_push-healthy    | process 18645: async_tasks[3].chain[0].file | in which code a coroutine sleeps
+pop_before_push-healthy    | process 18645: async_tasks[3].chain[0] |
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 """
