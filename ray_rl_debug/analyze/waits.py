@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.waits_brokers import loop_broker_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_file_locks import file_lock_edges
-from ray_rl_debug.analyze.waits_generators import generator_edges
+from ray_rl_debug.analyze.waits_generators import generator_edges, reader_edges
 from ray_rl_debug.analyze.waits_graphs import graph_edges
 from ray_rl_debug.analyze.waits_idle import idle_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
@@ -79,6 +79,7 @@ def find_waits(view: View) -> Waits:
     edges += sibling_edges(view, edges)
     edges += programs_edges(view, edges)
     edges += call_edges(view, edges)
+    edges += reader_edges(view, edges)
     edges += system_v_edges(view, edges)
     edges += lane_edges(view, edges)
     edges += poll_edges(view, edges)

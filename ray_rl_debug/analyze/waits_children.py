@@ -35,6 +35,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         is_guess = kernel is None or _lacks_pipe(one, kernel, children) or (of_pool is not None and _lacks_pipe(one, of_pool, children))
         children = _writers(view, one, kernel, children)
         children = _of_pool(one, children)
+    if thread is not None and thread.place.kind is Kind.DATALOADER:
+        children = _loaders(children)
     printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None
     if printed is not None and all(c.process.files is not None for c in children):
         holders = writers_of(view, one, printed)
@@ -74,6 +76,15 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
 
 
 _ENDS = "ends of processes"
+
+
+def _loaders(children: list[Seen]) -> list[Seen]:
+    """Those that load batches, where any of them is seen to; one without a stack may."""
+    found = [c for c in children if any(f.file.endswith(_LOADER) for t in c.threads for f in t.frames)]
+    return [c for c in children if c in found or not c.threads] if found else children
+
+
+_LOADER = "torch/utils/data/_utils/worker.py"
 
 
 def _is_untold(kernel: Thread | None) -> bool:

@@ -5,7 +5,7 @@ Such a call runs, and no stack shows it: its thread sleeps in Ray's own code, at
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -14,6 +14,8 @@ from ray_rl_debug.analyze.pauses import has_loop
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_calls import callers_so_far, other_methods
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 
 
@@ -28,6 +30,24 @@ def generator_edges(view: View) -> Iterator[Edge]:
             name = view.tasks[call].name if call in view.tasks else "its call"
             evidence = f"{name} runs and shows no frame: a generator that is held back until {reader.identity.label}, which has called it, reads on"
             yield Edge(source=one.key, target=reader.key, why=Why.READER, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def reader_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """From idle actors that should read on to those that have called them so far: an actor reads in its calls; `known` are the edges found so far."""
+    for key in sorted({e.target for e in known if e.why is Why.READER}):
+        one = view.seen.get(key)
+        if one is None or one.kind is not Kind.RAY_IDLE or one.core is None or one.core.running_task_ids or one.core.queue_length:
+            continue
+        so_far = callers_so_far(view, one, methods) if (methods := other_methods(view, one, ())) else None
+        if so_far is None:
+            yield to_unseen(one, f"who calls {one.identity.label}", Why.INSIDE)
+        for caller in sorted(so_far - {key}) if so_far else ():
+            evidence = f"it has no call in which it would read on (so far {', '.join(methods[:_MOST_NAMED])}), and waits for the next one"
+            yield Edge(source=key, target=caller, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY, among=_CALLERS)
+
+
+_CALLERS = "its callers"
+_MOST_NAMED = 3
 
 
 def _is_held_back(one: Seen) -> bool:

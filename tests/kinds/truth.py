@@ -434,6 +434,14 @@ tokens_half_read | ring over a connection | main engine | asyncio-stuck lock-dea
 packages_of_task | mixed | fetch label:score | blocked-io ray-pending | main
 timer_of_batch | inside one process | judge | blocked-io lock-deadlock producer-died asyncio-stuck |
 length_of_body | ring over a connection | agent1 server | lock-deadlock blocked-io | main
+ready_when_there | polls for what nobody makes | main label:judge | producer-died lock-deadlock blocked-io |
+norms_of_shards | two groups crossed | rank1 | collective-mismatch straggler |
+turn_of_condition | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
+asked_within_scope | client, server, handler, engine | judge | asyncio-stuck blocked-io lock-deadlock |
+texts_by_forkserver | pool inside pool | cutter | blocked-io lock-deadlock |
+prompt_of_tool | ring over a connection | main tool | blocked-io lock-deadlock asyncio-stuck |
+first_batch_of_epoch | ring over a connection | main loader0 loader1 | dataloader-stuck lock-deadlock |
+stream_put_aside | mixed | main sampler learner | ray-queued-call ray-get-cycle lock-deadlock producer-died |
 """
 
 
@@ -501,6 +509,9 @@ MISSED = {
     "weights_of_last-hang": "unknown, both engines are named: which of them took a tensor less neither its stack nor its connections tell",
     "thread_of_maker_ended-hang": "slow, possible: the maker waits for a client too, and who that may be was not seen; its thread left no trace",
     "clones_of_stream-hang": "slow, only possible: a heartbeat beside it pauses, in a task that anyio began",
+    "ready_when_there-hang": "unknown, only possible: gRPC tries a port again where nobody listens; a server may be started again, as in the twin",
+    "ready_when_there-healthy": "unknown, only possible: a thread pauses before it starts the server again, and which one is awaited nothing tells",
+    "first_batch_of_epoch-hang": "unknown, both loaders are named as possible: who should set the event of multiprocessing is not recorded",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
