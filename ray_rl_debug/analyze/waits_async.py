@@ -55,6 +55,8 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
                 yield from _core_edges(view, one, end)
 
 
+INPUT = "input"
+"""What coroutines wait for that have written more to a child than it has read."""
 _CONNECTIONS = "its connections"
 
 
@@ -72,7 +74,7 @@ def _core_edges(view: View, one: Seen, end: End) -> Iterator[Edge]:
 
 
 def awaited_child_edges(view: View) -> Iterator[Edge]:
-    """Edges from processes whose coroutines await the end or the output of a child process to that child; not to servers, which do not end."""
+    """Edges from processes whose coroutines await the end or the output of a child process, or that it reads; not to servers, which do not end."""
     for one in view.seen.values():
         for end in one.ends:
             if not end.is_still or rank(end) >= SERVES_RANK:
@@ -83,7 +85,10 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
             for child in children[:1]:  # of many tools at one line one stands for all
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
                 evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
-                yield Edge(source=one.key, target=child.key, why=Why.AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
+                op = INPUT if all(t.awaited is not None and (t.awaited.detail or "").endswith(INPUT) for t in end.tasks) else ""
+                yield Edge(
+                    source=one.key, target=child.key, why=Why.AWAITED_CHILD, op=op, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN
+                )
             for pid in sorted(awaited):
                 if (one.node.name, pid) not in view.by_node_pid and pid not in {e.pid for e in one.node.ended}:
                     yield to_unseen(one, f"child {pid}", Why.AWAITED_CHILD)

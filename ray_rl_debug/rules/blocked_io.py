@@ -36,6 +36,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_async import INPUT
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import AsyncTask
@@ -250,6 +251,7 @@ def _found(
     kind = waiting.place.kind if waiting else None
     is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
     wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
+    wanted = "room in the input" if edge is not None and edge.op == INPUT else wanted
     is_server_named = server is not None and edge is not None and [w.pid for w in who] == [server.process.pid]
     evidence = [stack_evidence(server)] if server is not None and (is_async or is_server_named) else []
     if server is None or not is_async:

@@ -438,6 +438,7 @@ ready_when_there | polls for what nobody makes | main label:judge | producer-die
 norms_of_shards | two groups crossed | rank1 | collective-mismatch straggler |
 turn_of_condition | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
 asked_within_scope | client, server, handler, engine | judge | asyncio-stuck blocked-io lock-deadlock |
+long_prompts | coroutine, executor, child | tool | blocked-io lock-deadlock | main
 texts_by_forkserver | pool inside pool | cutter | blocked-io lock-deadlock |
 prompt_of_tool | ring over a connection | main tool | blocked-io lock-deadlock asyncio-stuck |
 first_batch_of_epoch | ring over a connection | main loader0 loader1 | dataloader-stuck lock-deadlock |

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from ray_rl_debug.collect.async_tasks.chains import ChainLink, Chains
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 from ray_rl_debug.model.snapshot import Awaited
@@ -18,6 +20,7 @@ _BY_FRAME = {
     ("asyncio/subprocess.py", "_read_stream"): "_process",
     ("asyncio/subprocess.py", "_feed_stdin"): "_process",
     ("asyncio/streams.py", "_wait_for_data"): "_output",
+    ("asyncio/streams.py", "_drain_helper"): "_input",
     ("asyncio/locks.py", "_wait"): "_barrier",
     ("asyncio/locks.py", "_block"): "_barrier",
     ("asyncio/tasks.py", "_wait_for_one"): "_first_of",
@@ -92,6 +95,14 @@ class Libraries:
         protocol = self._objects.attribute(transport, "_protocol") if transport else 0
         process = self._objects.attribute(protocol, "proc") if protocol else 0
         return self._child(process, self._whole(process, "_pid")) if process else None
+
+    def _input(self, _: list[ChainLink], __: int, protocol: int) -> Awaited | None:
+        """Room in the pipe that a child process reads."""
+        if self._objects.type_name(protocol) != "SubprocessStreamProtocol":
+            return None
+        transport = self._objects.attribute(protocol, "_transport")
+        found = self._child(transport, self._whole(transport, "_pid"))
+        return msgspec.structs.replace(found, detail="process input") if found is not None else None
 
     def _child(self, owner: int, inner: int | None) -> Awaited | None:
         if inner is None or inner <= 0:
