@@ -271,6 +271,8 @@ pop_before_push-healthy    | process 18645: async_tasks[3].chain[0].file | in wh
 pop_before_push-healthy    | process 18645: async_tasks[3].chain[0] |
 core_of_restarted-healthy | tasks                                 | when the restart of an actor began
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
+deaf_environment-healthy | process 3328: threads[0].syscall_arg0 | for the end of which child it waits
+long_prompts         | process 11049: async_tasks[0].chain[0].file | in which code of the program a coroutine writes to a child
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
