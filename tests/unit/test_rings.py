@@ -23,7 +23,7 @@ def grader(*, child_writes: bool = True, reader: float | None = None) -> Snapsho
     waits = f"Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 Grader.check@app/grader.py:7 {EXECUTOR} {MAIN}"
     end = OpenFile(fd=3, path="pipe:[77]", kind="pipe", inode=77, writable=not child_writes)
     beside = [] if reader is None else [("drain", "drain@app/grader.py:3")]
-    parent = process(stacks, PARENT, "ray::Grader.check", waits, syscall=61, wchan="do_wait", extra_threads=beside)
+    parent = process(stacks, PARENT, "ray::Grader.check", waits, syscall=61, arg0=CHILD, wchan="do_wait", extra_threads=beside)
     parent = replace(parent, files=(end,))
     if reader is not None:
         parent = replace(parent, threads=(parent.threads[0], *(replace(t, state="R", wchan=None, cpu_s=reader) for t in parent.threads[1:])))
