@@ -16,6 +16,7 @@ Not this when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -88,12 +89,16 @@ def _exits(one: Seen) -> bool:
 
 
 _ENDS_OF_OTHERS = frozenset({Kind.JOIN, Kind.CHILD, Kind.MP_QUEUE, Kind.EVENT})
+_ENDS = re.compile(r"(?:^|_)(?:join|wait|shutdown|stop|terminate|finish|flush)(?:_|$)")
+"""Functions of a library, written in C perhaps, that return when somebody else has ended."""
 
 
 def _ends_object(one: Seen) -> bool:
     """Does it wait for a thread or a child in what Python runs when an object is given up?"""
     frames = one.telling.frames if one.telling is not None else ()
-    return one.kind in _ENDS_OF_OTHERS and any(short_name(f.function) == "__del__" for f in frames)
+    names = [short_name(f.function) for f in frames]
+    waits = one.kind in _ENDS_OF_OTHERS or (one.kind is Kind.CODE and bool(names) and _ENDS.search(names[0]) is not None)
+    return waits and "__del__" in names[1:]
 
 
 def _in_destructor(scene: Scene, one: Seen) -> Finding:

@@ -35,6 +35,7 @@ LAST_RESORT = True
 MAX_LINES = 8
 _SENTENCES = re.compile(r"(?=(?:\S{1,80} ){14})[^\[({].{0,2000}[a-z)`\"][,.;] [A-Za-z`]")
 """A line of a post, not of a program: a report of what happened, with all that its writer takes it for."""
+_TIMER = re.compile(r"Timeout \(\d+:\d\d:\d\d")
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -43,6 +44,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     first = story.first if story is not None else None
     if first is None or first.signature is not None or first.is_echo:
         return
+    if _TIMER.match(first.text) and any(s.threads for s in scene.view):
+        return  # of the clock of faulthandler the stacks were read: a look at a process, and no end of it
     lines = "; ".join(first.lines[:MAX_LINES])
     evidence = [Evidence(kind="log", where=first.text_at, text=first.text)]
     if lines and lines != first.text:

@@ -46,6 +46,7 @@ _BY_OTHERS = re.compile(
 _IN_VAIN = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?(?:TimeoutError|GetTimeoutError|TimeoutExpired|ReadTimeout|ConnectTimeout|PoolTimeout|ReadTimeoutError"
     r"|ServerTimeoutError|FutureTimeoutError|DeadlineExceeded|queue\.Empty|Empty|zmq\.error\.Again)\b"
+    r"|^(?:[\w.]*Error: )?Timed out (?:receiving|waiting|while waiting)\b"
 )
 """Exceptions of a process that waited for another one in vain."""
 _CLOCK_RAN_OUT = re.compile(r"^Timeout \(\d+:\d\d:\d\d")
@@ -61,6 +62,8 @@ _LOADER_KILLED = re.compile(r"\bDataLoader worker \(pid(?:\(s\))? \d+\) is kille
 _CHILD_FAILED = re.compile(r"\bChildFailedError:")
 _ROOT_CAUSE = "(first observed failure)"
 """How torchrun heads the rank that it saw end first, below its error."""
+_AGENT_SAW = re.compile(r"\bfailed \(exitcode: -?\d+\) local_rank: \d+ ")
+"""What torchrun's agent logs of the child that ended, before it raises: the block below its error may be cut off."""
 _OF_ACTOR = re.compile(r"\b[Tt]he actor is dead because its worker process has died\b|^\W{0,4}Worker exit type: ")
 """Lines below Ray's news of a dead actor, printed by whoever called it."""
 VICTIM_LINES = 20
@@ -189,6 +192,7 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     raised = [c for c in found if _CARD_FAILED.search(c.event.text)] if nameless else []
     loaders = [c for c in found if _LOADER_KILLED.search(c.event.text)] if nameless else []
     roots = [c for c in found if _ROOT_CAUSE in c.event.text] if nameless else []
+    seen = [c for c in found if _AGENT_SAW.search(c.event.text)] if nameless else []
     victims: dict[tuple[str, int], Candidate] = {}
     for one in nameless:
         line, last = one.event.file_line, one.event.last_line or one.event.file_line
@@ -196,6 +200,8 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
         behind = told if one in told else raised if _ON_THE_CARD.search(text) else loaders if _SHORT_OF_MEMORY.search(text) else []
         behind = roots if _CHILD_FAILED.search(text) else behind
         near = [c for c in behind if c.book is one.book and line < c.event.file_line <= last + VICTIM_LINES]
+        if not near and _CHILD_FAILED.search(text):
+            near = [c for c in seen if c.book is one.book and line - VICTIM_LINES <= c.event.file_line < line]
         named = [c for c in near if c.event.about is not None or behind is raised]
         # Equal lines are one event, which names only the first of those whom they speak of.
         if len({c.subject for c in named}) == 1 and all(c.event.count == 1 for c in named):

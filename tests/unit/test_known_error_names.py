@@ -40,3 +40,28 @@ def test_what_a_library_says_of_the_ranks_calls_is_a_hypothesis_though_nothing_e
     first = diagnose(load([tmp_path / "job.log"]).snapshot).findings[0]
     assert (first.cause, first.certainty) == (Cause.STRAGGLER, Certainty.POSSIBLE)
     assert [w.rank for w in first.who] == [2]
+
+
+ELASTIC = """\
+[2026-11-21 10:57:17,441] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -6) local_rank: 1 (pid: 46036) of binary: /bin/py
+Traceback (most recent call last):
+  File "/bin/accelerate", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+"""
+
+
+def test_the_childs_end_that_the_agent_saw_names_whom_its_error_means(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(ELASTIC)
+    first = diagnose(load([tmp_path / "job.log"]).snapshot).findings[0]
+    assert [w.pid for w in first.who] == [46036]
+
+
+def test_who_timed_out_receiving_is_no_likely_culprit(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(
+        "[rank2]: Traceback (most recent call last):\n"
+        '[rank2]:   File "/app/train.py", line 301, in train\n'
+        "[rank2]:     for batch in loader:\n"
+        "[rank2]: RuntimeError: Timed out receiving the shared seed from the store on Rank 2. (world_size=4)\n"
+    )
+    assert {f.certainty for f in diagnose(load([tmp_path / "job.log"]).snapshot).findings} == {Certainty.POSSIBLE}

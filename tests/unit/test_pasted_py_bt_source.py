@@ -44,3 +44,19 @@ def test_a_join_in_a_destructor_is_a_hypothesis(tmp_path: Path) -> None:
     (tmp_path / "post.md").write_text(PY_BT)
     first = next(f for f in diagnose(load([tmp_path / "post.md"]).snapshot).findings if f.root)
     assert (first.cause, first.certainty) == (Cause.CLEANUP_DEADLOCK, Certainty.POSSIBLE)
+
+
+TIMER = """\
+Timeout (0:00:10)!
+Thread 0x00007f4ed2ffd700 (most recent call first):
+
+Thread 0x00007f50a1f3d740 (most recent call first):
+  File "/opt/pipe/worker.py", line 88 in join_workers
+  File "/opt/pipe/pipe.py", line 301 in __del__
+  File "repro.py", line 27 in <module>
+"""
+
+
+def test_a_timers_dump_is_a_look_and_no_end(tmp_path: Path) -> None:
+    (tmp_path / "post.md").write_text(TIMER)
+    assert [f.cause for f in diagnose(load([tmp_path / "post.md"]).snapshot).findings if f.root] == [Cause.CLEANUP_DEADLOCK]
