@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_places import stdlib_place
-from ray_rl_debug.analyze.torch_calls import COLLECTIVES, P2P, RENDEZVOUS, is_bare_call, is_bare_result
+from ray_rl_debug.analyze.torch_calls import COLLECTIVES, P2P, RENDEZVOUS, is_bare_call, is_bare_result, is_bare_wrapper
 from ray_rl_debug.model.snapshot import Frame, Thread
 
 GROUP_WAIT = "placement_group.wait"
@@ -51,6 +51,8 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
             return Kind.P2P, names[i]
         if names[i] in COLLECTIVES or names[i] in _TORCH_WAIT:
             return Kind.COLLECTIVE, "wait_tensor" if names[i] in _TORCH_WAIT else names[i]
+    if 0 in inner and is_bare_wrapper(frames[0]):
+        return Kind.COLLECTIVE, names[0]
     for i in inner:
         n, f = names[i], frames[i].file
         if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__") or _starts_child(n, names[:i])):

@@ -41,7 +41,17 @@ def is_bare_call(frame: Frame) -> bool:
     if not frame.file and not frame.line and frame.function in CALLS_OF_TORCH:
         return True
     module, _, name = frame.function.rpartition(".")
+    if is_bare_wrapper(frame):
+        return True
     return (module in _TORCH_MODULES and name in COLLECTIVES | P2P | RENDEZVOUS) or is_bare_result(frame)
+
+
+def is_bare_wrapper(frame: Frame) -> bool:
+    """Is it a function that is called after the collective in it, told without its file? ``poll_and_all_reduce``, ``broadcast_pyobj``"""
+    return not frame.file and not frame.line and _IN_NAME.search(frame.function.rpartition(".")[2]) is not None
+
+
+_IN_NAME = re.compile(r"(?:^|_)(?:all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|barrier)(?:_|$)|^broadcast_[a-z]")
 
 
 def is_bare_result(frame: Frame) -> bool:

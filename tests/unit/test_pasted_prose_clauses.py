@@ -34,11 +34,15 @@ def told(text: str) -> Told:
         ("7 of the 8 ranks are at `all_reduce`, the eighth one (rank 4) is at `collate_fn`.", [(None, ["all_reduce"]), ("4", ["collate_fn"])]),
         ("One rank (rank 4) is at `collate_fn`, the other seven at `all_reduce`.", [("4", ["collate_fn"]), ("the other seven", ["all_reduce"])]),
         (
+            "TP0 and TP2 have entered `recv_next`, while TP1 and TP3 are still inside `poll_all`.",
+            [("TP0", ["recv_next"]), ("TP2", ["recv_next"]), ("TP1", ["poll_all"]), ("TP3", ["poll_all"])],
+        ),
+        (
             "EngineCore waits in `get_response`, Worker_TP0 in `all_reduce` and Worker_TP1 in `_load_kernel`.",
             [("VLLM::EngineCore", ["get_response"]), ("VLLM::Worker_TP0", ["all_reduce"]), ("VLLM::Worker_TP1", ["_load_kernel"])],
         ),
     ],
-    ids=["because", "the-worker", "we-see", "stuck", "shows", "which-is", "main-thread", "on-rank", "eighth", "other-seven", "engine"],
+    ids=["because", "the-worker", "we-see", "stuck", "shows", "which-is", "main-thread", "on-rank", "eighth", "other-seven", "lists", "engine"],
 )
 def test_each_subject_has_its_own_place(text: str, expected: Told) -> None:
     assert told(text) == expected

@@ -109,6 +109,12 @@ def test_a_worker_of_a_test_runner_rests_until_it_is_sent_a_test() -> None:
     assert place_of(frames).kind is Kind.IDLE
 
 
+@pytest.mark.parametrize("name", ["poll_and_all_reduce", "broadcast_pyobj", "tensor_model_parallel_all_gather", "sync_barrier"])
+def test_a_name_alone_that_holds_a_collective_is_one(name: str) -> None:
+    assert place_of([Frame(function=name, file="", line=0)]).kind is Kind.COLLECTIVE
+    assert place_of([Frame(function=name, file="app/own.py", line=3)]).kind is Kind.CODE
+
+
 def test_a_query_waits_for_its_database() -> None:
     frames = [
         Frame(function="do_execute", file="sqlalchemy/engine/default.py", line=717),

@@ -40,6 +40,8 @@ _QUOTED = re.compile(r"`[^`]{1,240}`")
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
 """What may stand behind the code of an entry that says where somebody is."""
+_PART = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}\b")
+_PARTS_LISTED = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}(?:(?:, ?(?:and )?| and |/)(?:TP|DP|PP|EP|CP)\d{1,4}){1,64}\b")
 _FOR = re.compile(r"\bfor (?:the )?$")
 _OF_RANK = re.compile(r"\b(?:on )?(?P<rank>ranks? ?\d{1,5})(?:['’]s|,)? (?:the )?main thread(?: of Python)?\b", re.IGNORECASE)
 """``Rank 5's main thread``: where the main thread is, the rank is."""
@@ -125,12 +127,19 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
         frames = prose_places.read(told)
         if frames:
             _add(number, clause.strip(), who, frames, dumps)
-            _name_each(dumps, chains.several(clause))
+            _name_each(dumps, chains.several(clause) or _listed(clause))
     for clause in entered if len(dumps) > before else ():
         who, told = _who_entered(clause, GO_IN)
         if who is not None and told is not None and who["ranks"] and (frames := prose_places.read(told)):
             _add(number, clause.strip(), who, frames, dumps)  # what one does, where the same sentence says of others that they stand
     absent.add_to_paragraph(number, text, dumps[before:])
+
+
+def _listed(clause: str) -> list[Head]:
+    """*TP0, TP1 and TP5 wait in* names three."""
+    found = _PARTS_LISTED.search(_QUOTED.sub("", clause))
+    heads = [labels.read(f"{name}:") for name in _PART.findall(found[0])] if found is not None else []
+    return [head for head in heads if head is not None]
 
 
 def _name_each(dumps: list[Partial], heads: list[Head]) -> None:
