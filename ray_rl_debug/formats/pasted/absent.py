@@ -13,8 +13,11 @@ from ray_rl_debug.formats.pasted import said
 from ray_rl_debug.formats.pasted.partial import Partial
 
 _ABSENT = re.compile(
-    r"\b(?:global )?ranks? ?#?" + said.NUMBERS + r" (?:(?:is|are|has|have|had|was|were|do|does|did) ?)?(?:never|not|n't|n’t)(?: yet| even)? "
-    r"(?:call|enter|join|reach|arriv|post|issu|launch|submit|show)(?:e?s|e?d|ing)?\b",
+    r"\b(?:global )?ranks? ?#?"
+    + said.NUMBERS
+    + r" (?:(?:is|was) the (?:only )?one (?:that|which|who) )?(?:(?:is|are|has|have|had|was|were|do|does|did) ?)?"
+    r"(?:never|not|n't|n’t)(?: yet| even)? "
+    r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show)(?:e?s|e?d|ing)?\b",
     re.IGNORECASE,
 )
 _OTHERWISE = re.compile(r"\b(?:if|would|could|should|might|may|unless|when|until|because)\b", re.IGNORECASE)
@@ -73,7 +76,7 @@ def add_to_paragraph(number: int, text: str, dumps: Sequence[Partial]) -> None:
         return
     ranks = said.numbers(found["ranks"])
     shown = {rank for dump in dumps for rank in dump.ranks}
-    if shown and not shown & set(ranks):
+    if (shown or any(dump.label for dump in dumps)) and not shown & set(ranks):
         told = Said(kind="missing", text=_near(text, found), ranks=ranks)
         for dump in dumps:
             dump.said.append((number, told))
