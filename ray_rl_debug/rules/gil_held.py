@@ -5,7 +5,8 @@ Story
     busy or asleep; its loops, heartbeats and other threads are dead.
 
 Evidence
-    The same thread owns the GIL at the same line in every sample, while asleep or in native code.
+    The same thread owns the GIL at the same line in every sample, while asleep or in native code. In stacks alone: a thread wants
+    the GIL, and the only other one that runs Python waits in C and has not given it back.
 
 Remedy
     Give the call a process of its own with a time limit.

@@ -7,7 +7,8 @@ Story
 Evidence
     Ranks under update_weights, an absent rank outside it, its queued call. A rank that sends weights over a socket to which
     nobody is connected, while the engine that should receive them waits for its next piece of work. In stacks alone: a
-    trainer in a group of the engine's library while all of the engine that was dumped rests.
+    trainer in a group of the engine's library while all of the engine that was dumped rests; or an engine in the broadcast of an
+    update, beside processes none of which sends.
 
 Remedy
     Pause and drain the engine before the update.
