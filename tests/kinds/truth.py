@@ -509,7 +509,6 @@ MISSED = {
     "reaped_by_other-hang": "slow: it looks for the end of a child whose status a library took; a judge lives, and it may look for that one's end",
     "weights_of_last-hang": "unknown, both engines are named: which of them took a tensor less neither its stack nor its connections tell",
     "thread_of_maker_ended-hang": "slow, possible: the maker waits for a client too, and who that may be was not seen; its thread left no trace",
-    "clones_of_stream-hang": "slow, only possible: a heartbeat beside it pauses, in a task that anyio began",
     "ready_when_there-hang": "unknown, only possible: gRPC tries a port again where nobody listens; a server may be started again, as in the twin",
     "ready_when_there-healthy": "unknown, only possible: a thread pauses before it starts the server again, and which one is awaited nothing tells",
     "first_batch_of_epoch-hang": "unknown, both loaders are named as possible: who should set the event of multiprocessing is not recorded",
