@@ -84,7 +84,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if len(places) > 1 and places[0].spins and all(p.spins for p in distinct) and len({p.path for p in distinct}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
     if _tries_again(process, places, thread):
-        return Motion.FROZEN, f"tries again and again: {places[-1].op} with a limit, and a pause"
+        return Motion.FROZEN, f"calls {places[-1].op} again and again with a time limit, and pauses in between"
     if any(p.was_left for p in distinct) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
     running, is_one = _runs(process, thread), len(distinct) == 1

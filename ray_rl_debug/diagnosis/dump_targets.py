@@ -268,7 +268,7 @@ def core_of(scene: Scene, one: Seen) -> NextDump:
         what=f"the engine core that {named(scene, one)} has started, and the core's workers",
         who=(one.who(),),
         command=f"for pid in $(pgrep -f '{_ENGINE_PARTS}'); do py-spy dump --pid $pid; done",
-        why=f"it waits for the answer of its engine core: {one.does()}",
+        why=f"it {one.does()}, and its engine core should send that",
         outcomes=_OF_ENGINE,
     )
 
