@@ -197,3 +197,8 @@ def _may_wake(one: Seen, thread: SeenThread) -> bool:
 def pausing_handler(server: Seen) -> SeenThread | None:
     """A handler that sleeps, and whose clock wakes it within the time that answers take."""
     return next((t for t in handlers(server) if t.place.kind is Kind.SLEEP and _may_wake(server, t)), None)
+
+
+def waiting_thread(one: Seen) -> SeenThread | None:
+    """The thread whose wait counts: the followed one when the telling thread only waits for it."""
+    return one.followed or one.telling

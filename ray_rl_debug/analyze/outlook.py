@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
 from ray_rl_debug.analyze.ends_in_window import came_to_end, child_ended, ended_children, script_goes_on, thread_ended
-from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, pausing_giver, pausing_helper, working_helper
+from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, pausing_giver, pausing_helper, waiting_thread, working_helper
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
@@ -48,7 +48,6 @@ from ray_rl_debug.analyze.solve import Activity, Outlook
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
-from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import AsyncTask
 

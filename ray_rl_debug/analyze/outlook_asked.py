@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.handlers import (
     does_not_accept,
     own_threads,
     pausing_handler,
+    waiting_thread,
     waits_for_client,
 )
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -38,7 +39,6 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import POOL_WORKERS
 from ray_rl_debug.analyze.waits_brokers import clients_of, keeps_requests_back
 from ray_rl_debug.analyze.waits_children import is_unseen_child
-from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.snapshot import AsyncTask, Thread
 
 _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})

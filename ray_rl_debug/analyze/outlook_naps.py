@@ -5,6 +5,7 @@ from __future__ import annotations
 from ray_rl_debug.analyze.by_hand import hung_for_s
 from ray_rl_debug.analyze.connections import is_rays, socket_owners
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.limits import RARE_CALL_S
@@ -18,7 +19,6 @@ from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans, pool_rests
 from ray_rl_debug.analyze.waits_looks import AT_ADDRESS
-from ray_rl_debug.analyze.waits_system import waiting_thread
 
 
 def feeder_pauses(f: Facts) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.progress import Motion
@@ -19,7 +20,6 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Once
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame

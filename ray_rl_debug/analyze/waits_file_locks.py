@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import node_of_pid
@@ -13,7 +14,6 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_builds import build_edges
 from ray_rl_debug.analyze.waits_children import to_unseen
-from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import MAX_FILES, FileLock, OpenFile
 

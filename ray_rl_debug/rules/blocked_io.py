@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.await_chains import is_read_in_part
 from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_own_reason
+from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_own_reason, waiting_thread
 from ray_rl_debug.analyze.kernel_calls import NO_NEWS, descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
@@ -37,7 +37,6 @@ from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_async import INPUT
-from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from scenes import Stacks, process, snapshot
 
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits_children import child_edges
-from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.snapshot import OpenFile, Process
 
 PARENT, FIRST, SECOND = 100, 4000, 4001
