@@ -84,7 +84,7 @@ def _failed(f: Facts) -> str | None:
 
 
 def _stopped(f: Facts) -> str | None:
-    return f"it is stopped (state {f.one.process.state})" if f.one.is_stopped else None
+    return f"it is {f.one.stopped_how}" if f.one.is_stopped else None
 
 
 def _looks_again(f: Facts) -> str | None:

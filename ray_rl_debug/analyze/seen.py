@@ -59,7 +59,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kinds: frozenset[Kind] = frozenset()
     """Of the places of all its threads."""
     is_stopped: bool = False
-    """By a signal, or by a tracer that holds it; one that gets somewhere is only looked at."""
+    """By a signal, a frozen control group, or a tracer that holds it; one that gets somewhere is only looked at."""
     has_ended: bool = False
     """Is it a zombie, of which the kernel keeps the exit status only?"""
 
@@ -68,7 +68,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         force_setattr(self, "place", place)
         force_setattr(self, "kind", place.kind if place is not None else None)
         force_setattr(self, "kinds", _set_of(tuple([t.place.kind for t in self.threads])))
-        force_setattr(self, "is_stopped", state == "T" or (state == "t" and self.motion is not Motion.MOVING))
+        held = state == "t" or self.process.frozen_by is not None
+        force_setattr(self, "is_stopped", state == "T" or (held and self.motion is not Motion.MOVING))
         force_setattr(self, "has_ended", state in ("Z", "X"))
 
     @property
@@ -104,6 +105,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return self.telling.place.kind in IDLE_KINDS
         is_unread = any(r.kind == "unread" for r in self.process.remarks)
         return self.process.kind == "ray-worker" and self.identity.method is None and not is_unread and not self.is_before_worker
+
+    @property
+    def stopped_how(self) -> str:
+        """Of one that is stopped: ``frozen with its control group /freezer/docker/1f``, ``stopped (state T)``."""
+        group = self.process.frozen_by
+        return f"frozen with its control group {group}" if group is not None else f"stopped (state {self.process.state})"
 
     @property
     def is_before_worker(self) -> bool:

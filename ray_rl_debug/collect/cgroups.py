@@ -1,4 +1,4 @@
-"""Control groups of processes, version 1 and 2: where a process sits, its memory limit, and how often the kernel killed for it."""
+"""Control groups of processes, version 1 and 2: where a process sits, its memory limit, how often the kernel killed for it, whether it is frozen."""
 
 from __future__ import annotations
 
@@ -36,9 +36,28 @@ def read_cgroup_memory(pid: int, proc: Path = PROC, root: Path = ROOT) -> Cgroup
     if "memory" in paths:
         return _version_1(_levels(root / "memory", paths["memory"]))
     if "" in paths:
-        base = root / "unified" if (root / "unified").is_dir() else root
-        return _version_2(_levels(base, paths[""]))
+        return _version_2(_levels(_unified(root), paths[""]))
     return CgroupMemory()
+
+
+def frozen_group(pid: int, proc: Path = PROC, root: Path = ROOT) -> str | None:
+    """The outermost control group that somebody has frozen with this process in it; None where it runs, or its group is not mounted here."""
+    paths = _paths(pid, proc)
+    for base, controller, asked_in in ((root / "freezer", "freezer", "freezer.self_freezing"), (_unified(root), "", "cgroup.freeze")):
+        levels = _levels(base, paths[controller]) if controller in paths else []
+        if levels and _is_frozen(levels[0]):
+            asked = [level for level in levels if _number(level / asked_in)] or levels[:1]
+            return f"/{asked[-1].relative_to(root)}"
+    return None
+
+
+def _is_frozen(level: Path) -> bool:
+    """Do all processes of a group stand still, whichever group above it was asked to freeze?"""
+    return (read_text(level / "freezer.state", 64) or "").strip() == "FROZEN" or _row(level / "cgroup.events", "frozen") == 1
+
+
+def _unified(root: Path) -> Path:
+    return root / "unified" if (root / "unified").is_dir() else root
 
 
 def _paths(pid: int, proc: Path) -> dict[str, str]:

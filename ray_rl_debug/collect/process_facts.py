@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.bounded.calls import within
-from ray_rl_debug.collect.cgroups import read_cgroup
+from ray_rl_debug.collect.cgroups import frozen_group, read_cgroup
 from ray_rl_debug.collect.descriptors import Held, look_at_full, read_descriptors
 from ray_rl_debug.collect.discover import FoundProcess
 from ray_rl_debug.collect.environ import read_environment_now
@@ -65,6 +65,8 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     """What holds it, if it is stopped, as `holder_of` tells."""
     full: Held | None = None
     """All its descriptors, if it had none left."""
+    frozen_by: str | None = None
+    """The control group that was frozen."""
 
 
 def look(found: FoundProcess, proc: Path = PROC) -> Before:
@@ -83,6 +85,7 @@ def look(found: FoundProcess, proc: Path = PROC) -> Before:
         holder=holder_of(found.pid, stat.state, proc),
         exit_code=_exit_code(found.pid, stat, proc),
         full=look_at_full(found.pid, proc),
+        frozen_by=frozen_group(found.pid, proc),
     )
 
 
@@ -175,6 +178,7 @@ class Reader:
             written_bytes=io["wchar"] - one.io["wchar"] if "wchar" in io and "wchar" in one.io else None,
             context_switches=max(0, switches - one.switches) if switches is not None and one.switches is not None else None,
             cgroup=read_cgroup(pid, proc),
+            frozen_by=one.frozen_by if one.frozen_by is not None and frozen_group(pid, proc) == one.frozen_by else None,
             cwd=_link(proc / str(pid) / "cwd"),
             job_id=_job(environment.get("RAY_JOB_ID")),
             raylet_pid=int(environment["RAY_RAYLET_PID"]) if environment.get("RAY_RAYLET_PID", "").isdigit() else None,

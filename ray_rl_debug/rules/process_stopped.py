@@ -5,10 +5,10 @@ Story
     waits for it.
 
 Evidence
-    State T or t in /proc/PID/status, and the tracer's pid.
+    State T or t in /proc/PID/status, and the tracer's pid; or its control group, which is frozen at both looks.
 
 Remedy
-    kill -CONT, or detach the tracer; find out who did it.
+    kill -CONT, thaw the control group, or detach the tracer; find out who did it.
 
 Not this when
     A dump, a profiler or the run itself holds the process for moments: a stop that was not there at the first look, or in
@@ -46,10 +46,10 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.PROVEN if waited else Certainty.LIKELY,
-            f"{one.where()} is stopped (state {one.process.state}){by}; its stack does not matter",
+            f"{one.where()} is {one.stopped_how}{by}; its stack does not matter",
             who=[one.who()],
             evidence=[proc_evidence(one, _state(one, traced))],
-            remedy=[_remedy(one, traced), "find who stopped it: a debugger, an operator, a cgroup freezer, job control"],
+            remedy=[_remedy(one, traced), "find who stopped it: a debugger, an operator, job control, a container that was paused"],
             phase=one.phase,
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
@@ -58,10 +58,16 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _state(one: Seen, traced: int | None) -> str:
     if source_of(one.process) is not None:
         return f"state {one.process.state}, as its line says{f'; TracerPid {traced}' if traced else ''}"
+    if one.process.frozen_by is not None:
+        return f"/sys/fs/cgroup{one.process.frozen_by} was frozen at the first and at the last look"
     return f"/proc/{one.process.pid}/status: State {one.process.state}, TracerPid {traced or 0}"
 
 
 def _remedy(one: Seen, traced: int | None) -> str:
+    if (group := one.process.frozen_by) is not None:
+        word, file = ("THAWED", "freezer.state") if group.startswith("/freezer/") else ("0", "cgroup.freeze")
+        thaw = f"echo {word} > /sys/fs/cgroup{group}/{file}"
+        return f"on {one.identity.node}: {thaw}; of a container docker unpause, of a Slurm job scontrol resume"
     if traced:
         return f"detach the tracer: pid {traced}"
     if one.process.state == _TRACED:

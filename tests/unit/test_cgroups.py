@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup, read_cgroup_memory
+from ray_rl_debug.collect.cgroups import CgroupMemory, frozen_group, read_cgroup, read_cgroup_memory
 
 
 def lay(folder: Path, files: dict[str, str]) -> Path:
@@ -54,3 +54,29 @@ def test_version_1_has_its_own_memory_controller_and_a_number_for_no_limit(tmp_p
 def test_nothing_readable_is_none_and_not_zero(tmp_path: Path) -> None:
     assert read_cgroup(7, tmp_path) is None
     assert read_cgroup_memory(7, tmp_path, tmp_path) == CgroupMemory()
+
+
+def test_version_2_names_the_outermost_group_that_was_frozen(tmp_path: Path) -> None:
+    proc = lay(tmp_path / "proc", {"7/cgroup": "0::/pods/one/main\n", "8/cgroup": "0::/pods/two\n", "9/cgroup": "0::/\n"})
+    root = lay(
+        tmp_path / "sys",
+        {
+            "pods/one/cgroup.freeze": "1\n",
+            "pods/one/cgroup.events": "populated 1\nfrozen 1\n",
+            "pods/one/main/cgroup.freeze": "0\n",
+            "pods/one/main/cgroup.events": "populated 1\nfrozen 1\n",
+            "pods/two/cgroup.freeze": "1\n",
+            "pods/two/cgroup.events": "populated 1\nfrozen 0\n",
+        },
+    )
+    assert frozen_group(7, proc, root) == "/pods/one"
+    assert frozen_group(8, proc, root) is None  # asked to, and not yet still
+    assert frozen_group(9, proc, root) is None
+
+
+def test_version_1_freezes_by_a_controller_of_its_own(tmp_path: Path) -> None:
+    proc = lay(tmp_path / "proc", {"7/cgroup": "6:freezer:/docker/1f\n0::/\n", "8/cgroup": "6:freezer:/\n0::/\n"})
+    root = lay(tmp_path / "sys", {"freezer/docker/1f/freezer.state": "FROZEN\n", "freezer/docker/1f/freezer.self_freezing": "1\n"})
+    (root / "unified").mkdir()
+    assert frozen_group(7, proc, root) == "/freezer/docker/1f"
+    assert frozen_group(8, proc, root) is None

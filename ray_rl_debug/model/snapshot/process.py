@@ -308,6 +308,8 @@ class Process(Fact, frozen=True, kw_only=True):
     context_switches: int | None = None
     """Voluntary and involuntary, during the window."""
     cgroup: str | None = None
+    frozen_by: str | None = None
+    """The control group that was frozen at both looks, as ``docker pause`` leaves it: nothing of it runs. None: it is not, or that was not read."""
     cwd: str | None = None
     job_id: str | None = None
     """Ray job id in hex, from ``RAY_JOB_ID``."""
