@@ -38,6 +38,7 @@ from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence,
 from ray_rl_debug.rules.different_callers import callers
 from ray_rl_debug.rules.placed_ranks import is_minority
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
+from ray_rl_debug.rules.threads_in_group import found_in_threads
 from ray_rl_debug.rules.watchdog_evidence import found_in_accounts
 
 ID = "RRD102"
@@ -55,6 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
     yield from _by_dumps(scene)
     yield from found_in_accounts(scene, RULE, ("type", "size"), (_REMEDY_FIRST, _REMEDY_TOGETHER))
+    yield from found_in_threads(scene, RULE)
     yield from _not_run_everywhere(scene)
     rooted = list(_by_named_rank(scene))
     yield from rooted

@@ -49,7 +49,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             f"{one.where()} is {one.stopped_how}{by}; its stack does not matter",
             who=[one.who()],
             evidence=[proc_evidence(one, _state(one, traced))],
-            remedy=[_remedy(one, traced), "find who stopped it: a debugger, an operator, job control, a container that was paused"],
+            remedy=[_remedy(one, traced), "find who stopped it: a debugger, an operator, a cgroup freezer, job control"],
             phase=one.phase,
         )
         yield Found(finding=finding, explains=frozenset([one.key]))

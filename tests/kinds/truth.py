@@ -328,6 +328,10 @@ tallied_by_callback | inside one process | grader | lock-deadlock |
 rounds_of_agents | a loop that starves | main | asyncio-stuck lock-deadlock |
 scores_from_anyone | recv against collective | rank2 rank0 | p2p-mismatch collective-mismatch | rank1
 rank_frozen_by_container | mixed | rank1 | process-stopped |
+threads_of_rank_cross | two groups crossed | rank1 | collective-mismatch |
+greenlets_of_envs | client, server, handler, engine | simulator | blocked-io |
+metrics_to_wandb | mixed | service | process-stopped |
+sessions_on_uvloop | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
 asked_to_come_later | mixed | rollout | blocked-io straggler lock-deadlock producer-died |
 news_of_folder | polls for what nobody makes | evaluator | blocked-io lock-deadlock producer-died | main
 places_of_meeting | concurrency groups of an actor | meeting | ray-queued-call lock-deadlock |
