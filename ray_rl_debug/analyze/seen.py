@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import INTERPRETER, OF_KERNEL, RETRIED, SYSTEM_V, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
-from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, Thread
 
 NO_NODE = "imported"
 """What a node is called that no file names."""
@@ -105,6 +105,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return self.telling.place.kind in IDLE_KINDS
         is_unread = any(r.kind == "unread" for r in self.process.remarks)
         return self.process.kind == "ray-worker" and self.identity.method is None and not is_unread and not self.is_before_worker
+
+    @property
+    def kept_by(self) -> Thread | None:
+        """Of one that has ended: its thread that the kernel cannot end, as it stands in a call that no signal breaks off."""
+        return next((t for t in self.process.threads if t.state == "D"), None) if self.has_ended else None
 
     @property
     def stopped_how(self) -> str:

@@ -136,17 +136,33 @@ def read_status(pid: int, proc: Path = PROC) -> dict[str, str]:
 
 def read_arguments(pid: int, proc: Path = PROC) -> list[str]:
     """The command line as written by the program now."""
-    data = read_bytes(proc / str(pid) / "cmdline", 1 << 16) or b""
+    data = _of_memory(pid, "cmdline", 1 << 16, proc) or b""
     return [as_text(a) for a in data.rstrip(b"\0").split(b"\0")] if data.strip(b"\0") else []
 
 
 def read_environment(pid: int, proc: Path = PROC) -> list[tuple[str, str]] | None:
     """The environment as the process was started; None when refused."""
-    data = read_bytes(proc / str(pid) / "environ", 1 << 18)
+    data = _of_memory(pid, "environ", 1 << 18, proc)
     if data is None:
         return None
     pairs = (as_text(v).partition("=") for v in data.split(b"\0") if b"=" in v)
     return [(k, v) for k, _, v in pairs]
+
+
+def _of_memory(pid: int, name: str, limit: int, proc: Path) -> bytes | None:
+    """A file about the memory of a process. One whose first thread has ended shows it through a thread that the kernel still keeps."""
+    data = read_bytes(proc / str(pid) / name, limit)
+    if data:
+        return data
+    others = (proc / str(pid) / "task" / tid for tid in _list_threads(pid, proc) if tid != str(pid))
+    return next((kept for task in others if (kept := read_bytes(task / name, limit))), data)
+
+
+def _list_threads(pid: int, proc: Path) -> list[str]:
+    try:
+        return [p.name for p in (proc / str(pid) / "task").iterdir() if p.name.isdigit()]
+    except OSError:
+        return []
 
 
 class ThreadClock(msgspec.Struct, frozen=True, kw_only=True):

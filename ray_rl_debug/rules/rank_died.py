@@ -57,6 +57,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             dead = _dead_brother(scene, node, ranks)
             yield Found(finding=_missing(scene, node, ranks, dead), explains=frozenset([node, *([dead.key] if dead is not None else [])]))
     yield from _lost(scene)
+    yield from _ended(scene)
     yield from _restarted(scene)
     yield from _failed(scene)
     yield from _defunct(scene)
@@ -157,6 +158,31 @@ def _lost(scene: Scene) -> Iterator[Found]:
             remedy=_REMEDY,
         )
         yield Found(finding=finding, explains=frozenset(roots))
+
+
+def _ended(scene: Scene) -> Iterator[Found]:
+    """A rank that has ended and is still there: its parent has not taken note, or the kernel cannot end one of its threads."""
+    for _, one in scene.process_roots():
+        ranks = scene.waiting_ranks(one) if one.has_ended and one.identity.rank is not None else []
+        if not ranks:
+            continue
+        kept = one.kept_by
+        stays = f"; its thread {kept.tid} stays in the kernel, so its connections stay open" if kept is not None else ""
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.PROVEN,
+            f"{one.where()} has ended{how_ended(one.process.exit_code)}{stays}; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
+            who=[one.who()],
+            evidence=[stack_evidence(one), *waiter_evidence(ranks)],
+            remedy=[_KEPT, *_REMEDY] if kept is not None else _REMEDY,
+            phase=ranks[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+_KEPT = "cure the device, driver or file system that this thread waits for; no signal ends it, and sometimes only a restart of the machine does"
 
 
 def _is_gone(scene: Scene, key: str) -> bool:

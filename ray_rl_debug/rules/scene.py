@@ -239,6 +239,10 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
         is_program = one.is_before_worker or (one.process.kind == "named" and not one.identity.method)
         in_call = next((t.call for t in one.process.threads[:1] if is_program), None)
         told = f"in the system call {in_call}" if in_call else f"title says {one.identity.method or 'idle'}"
+        if (kept := one.kept_by) is not None:
+            place = ", ".join(filter(None, (kept.wchan, f"call {kept.call}" if kept.call else None)))
+            text = f"state {one.process.state}: it was ended, but its thread {kept.tid} stands in the kernel (state D{f', {place}' if place else ''})"
+            return Evidence(kind="proc", where=one.where(), text=text)
         if one.has_ended:
             return Evidence(kind="proc", where=one.where(), text=f"state {one.process.state}: it has ended, and waits for its parent to take note")
         if one.process.state in ("D", "T", "t") and one.process.kind != "ray-worker":

@@ -29,6 +29,7 @@ CANNOT_TELL = {
     "packed_batches-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
     "mesh_of_four-hang": "all ranks stand at one line, in groups that stacks do not show: told as a stalled collective",
     "pairs_of_three-hang": "the same",
+    "threads_of_rank_cross-hang": "the group in which a thread stands is in no stack: told as a stalled collective",
     "ring_exchange-hang": "the receive hides in a C call: told as a straggler",
     "weights_from_source-hang": "the source that each rank names is in no stack: told as a stalled collective",
     "flag_of_round-hang": "a file that is looked for again and again: no stack shows that anybody waits for it",
