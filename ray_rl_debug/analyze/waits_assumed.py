@@ -36,7 +36,12 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
         return
     sources = {e.source for e in known}
     found = [*known]
-    for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources, known), *_to_the_one_outside(view, worlds, known)):
+    for edge in (
+        *_to_each_other(view, sources),
+        *_to_the_ended(worlds, sources),
+        *_to_the_only_one(view, sources, known),
+        *_to_the_one_outside(view, worlds, known),
+    ):
         sources.add(edge.source)
         found.append(edge)
     yield from found[len(known) :]
@@ -142,6 +147,18 @@ def _to_the_one_outside(view: View, worlds: Sequence[World], known: Sequence[Edg
             evidence = f"of the processes that were shown only {one.identity.label} works: it {one.does()}"
             op = rank.place.op if rank.place is not None else ""
             yield Edge(source=rank.key, target=one.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _to_each_other(view: View, sources: Collection[str]) -> Iterator[Edge]:
+    """Between two processes of which somebody says so, where each of them waits for something outside of itself."""
+    two = [s for s in view if s.threads and not s.is_idle]
+    told = next((r.text for s in two for r in s.process.remarks if r.kind == "mutual"), None)
+    if told is None or len(two) != 2 or not all(distance(s) for s in two) or any(s.key in sources for s in two):
+        return
+    for one, other in (two, two[::-1]):
+        why = Why.CALL if one.kind in (Kind.RAY_GET, Kind.RAY_WAIT) else Why.SOCKET
+        op = one.place.op if one.place is not None else ""
+        yield Edge(source=one.key, target=other.key, why=why, op=op, evidence=f"its writer says: {told[:120]}", certainty=Certainty.POSSIBLE)
 
 
 def _to_the_ended(worlds: Sequence[World], sources: Collection[str]) -> Iterator[Edge]:

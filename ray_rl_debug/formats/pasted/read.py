@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, lone_names, panes, prose, sentences, trees
+from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, lone_names, mutual, panes, prose, sentences, trees
 from ray_rl_debug.formats.pasted.events import PIDS
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
@@ -53,6 +53,8 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     streams: dict[str, Stream] = {}
     missing: list[tuple[int, Said]] = []
     """What lines say of ranks that have not come."""
+    each_other: list[tuple[int, Said]] = []
+    """What lines say of who waits for whom."""
     last: Line | None = None
     message: Line | None = None
     """The first line of one that goes on in lines without its stamp."""
@@ -77,6 +79,8 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         last = line
         if (gone := absent.of_line(line.text)) is not None:
             missing.append((line.number, gone))
+        if not line.owner and (said_so := mutual.of_line(line.text)) is not None:
+            each_other.append((line.number, said_so))
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
         if (stream := streams.get(owner)) is None:
             stream = streams[owner] = Stream(dumps, machines, left)
@@ -95,6 +99,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         for dump in beside:
             left.take(dump.line or 0)
     absent.add_to_ranked(missing, dumps)
+    mutual.add(each_other, dumps)
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:

@@ -14,6 +14,8 @@ class Remark(Fact, frozen=True, kw_only=True):
     ``unread``: a tool could not read the stacks of this process; `text` is what it said.
     ``failed``: this process ended, or reported, an error; `text` is its last line, such as ``RuntimeError: ...``.
     ``missing``: a collective lacks `ranks` of the group named in `text` (``torchfrtrace``).
+    ``mutual``: this process and the other one shown wait for each other, as `text` says.
+    ``locks``: threads of it each hold a lock for which another one waits, as `text` says.
     ``apart``: the samples were taken `apart_s` after each other."""
     text: str
     file: str
