@@ -210,10 +210,23 @@ def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None,
         # nothing but its file is known of it, or what its writer calls it
         is_nameless = process.title == source.split(".", 1)[0]
         placed = f"the process at {source}" if source.rpartition(":")[2].isdecimal() else source
-        name, count = placed if is_nameless else process.title[:60], stands_for(process)
+        name, count = placed if is_nameless else _each_of(process.title[:60]), stands_for(process)
         return f"{name} ({count} ranks)" if count > 1 else name
     name = agent_lightning or _program(process.title.strip() or process.comm or "process")
     return f"{name} (pid {process.pid})" if process.pid else name
+
+
+_SEVERAL = re.compile(
+    r"(?:all )?(?:the )?(?P<rest>(?:[\w-]{1,20} ){0,3}"
+    r"(?:others|ones|rest|ranks|processes|workers|gpus|nodes|actors|hosts|boxes|peers|children))",
+    re.IGNORECASE,
+)
+
+
+def _each_of(title: str) -> str:
+    """``the other ranks`` as one of them, because every sentence here speaks of one process."""
+    several = _SEVERAL.fullmatch(title)
+    return f"each of the {several['rest']}" if several is not None else title
 
 
 @lru_cache(maxsize=4096)

@@ -39,7 +39,7 @@ _LIBRARIES = frozenset(
     " ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
     " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
     " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard"
-    " jax jaxlib sqlalchemy psycopg psycopg2"
+    " jax jaxlib wandb huggingface_hub sqlalchemy psycopg psycopg2"
     " pymysql pymongo amqp redis prometheus_client prometheus_fastapi_instrumentator sse_starlette hypercorn debugpy".split()
 )
 _STDLIB_FILES = frozenset(

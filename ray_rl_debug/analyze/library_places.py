@@ -94,6 +94,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
     ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
+    ("huggingface_hub/file_download.py", frozenset({"xet_get", "http_get"}), Kind.SOCKET),
     ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
     ("SocketServer.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
 )  # fmt: skip
@@ -105,6 +106,7 @@ _CLIENT_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("pymysql/connections.py", frozenset({"_read_bytes", "_write_bytes", "connect"}), Kind.SOCKET),
     ("sqlalchemy/engine/default.py", frozenset({"do_execute", "do_executemany", "do_commit", "do_rollback", "do_ping", "connect"}), Kind.SOCKET),
     ("psycopg/waiting.py", None, Kind.SOCKET),
+    *((f"wandb/sdk/{file}.py", None, Kind.SOCKET) for file in ("lib/mailbox", "mailbox/mailbox_handle", "mailbox/wait_with_progress")),
     ("pymongo/network_layer.py", None, Kind.SOCKET),
     ("pymongo/network.py", None, Kind.SOCKET),
 )

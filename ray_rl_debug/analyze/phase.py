@@ -23,7 +23,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"(^|_)(critic_values|values|value_fn)($|_)", "values"),
     (r"(^|_)(rollouts?|generate|generation|episode|agent_loop|sample_sequences|serve_rollouts|decode)($|_)", "rollout"),
     (r"(^|_)(update|train_step|train_batch|optimizer_step|optim_step|ppo|learn|backward|policy_step|grad_step)($|_)", "update"),
-    (r"(^|_)(cleanup|shutdown|teardown|finalize|destroy|close|tear_down)($|_)", "cleanup"),
+    (r"(^|_)(cleanup|shutdown|teardown|destroy|close|tear_down)($|_)|(^|_)finalize$", "cleanup"),
     (r"(^|_)(init|init_model|initialize|setup|set_up|load_model|build_model|create_resource_pool|init_workers|build_groups|rendezvous)($|_)", "init"),
     (r"(^|_)(dataloader|load_data|fetch_batch|next_batch|prefetch)($|_)", "data"),
 )
@@ -31,8 +31,8 @@ _COMPILED = tuple((re.compile(p), phase) for p, phase in _WORDS)
 
 _ROLE_PREFIX = re.compile(r"^(actor_rollout_ref|actor_rollout|actor|critic|ref|rm|rollout|reward)_(?=_?[a-z])")
 
-CLEANUP_WORDS = re.compile(r"(^|_)(destroy|shutdown|teardown|tear_down|cleanup|close|finalize|stop_engine)($|_)|^__(exit|del)__$")
-"""Function names under which a rank is on its way out."""
+CLEANUP_WORDS = re.compile(r"(^|_)(destroy|shutdown|teardown|tear_down|cleanup|close|stop_engine)($|_)|(^|_)finalize$|^__(exit|del)__$")
+"""Function names under which a rank is on its way out. What is finalized may be a part of each step (``finalize_model_grads``)."""
 
 
 def phase_of_name(name: str) -> str | None:

@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import pauses_before_retry
 from ray_rl_debug.analyze.native_frames import is_at_condition, is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
-from ray_rl_debug.analyze.torch_calls import CALLS_OF_TORCH, COLLECTIVES, P2P, ROOTED, is_bare_call
+from ray_rl_debug.analyze.torch_calls import CALLS_OF_TORCH, COLLECTIVES, P2P, ROOTED, STORE, is_bare_call
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 
@@ -205,6 +205,14 @@ def _place(
                 kind = Kind.SLEEP  # met in the moment between two pauses
             if kind is Kind.CODE and thread is None and _takes_lock(frames[0], sample):
                 kind = Kind.LOCK  # nobody asked the kernel
+            if (
+                kind is Kind.CODE
+                and own == 0
+                and thread is None
+                and (frames[0].calls or ())[:1] == (STORE,)
+                and not (sample is not None and sample.active)
+            ):
+                kind, op = Kind.RENDEZVOUS, STORE  # a class in C: its constructor waits until all have come
             if kind is Kind.CODE and sample is not None and sample.active is False and any(frames[i].file.endswith(_FILE_LIBRARIES) for i in inner):
                 kind, op = Kind.FILE, names[0]
             timed = kind is Kind.SLEEP

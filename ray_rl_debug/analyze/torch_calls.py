@@ -25,6 +25,7 @@ ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatte
 """Collectives in which the ranks name one rank as source or destination."""
 MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
 """Collectives that nobody leaves before all have come."""
+STORE = "TCPStore"
 RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
     " _new_process_group_helper init_model_parallel_group TCPStore".split()
@@ -43,7 +44,7 @@ def is_bare_call(frame: Frame) -> bool:
     module, _, name = frame.function.rpartition(".")
     if is_bare_wrapper(frame):
         return True
-    return (module in _TORCH_MODULES and name in COLLECTIVES | P2P | RENDEZVOUS) or is_bare_result(frame)
+    return (module in _TORCH_MODULES and name in COLLECTIVES | P2P | RENDEZVOUS | {"new_group"}) or is_bare_result(frame)
 
 
 def is_bare_wrapper(frame: Frame) -> bool:

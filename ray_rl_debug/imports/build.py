@@ -223,7 +223,12 @@ def _shown(held: list[tuple[float, tuple[FileDumps, Dump]]]) -> list[tuple[float
     counts where there is nothing else."""
     with_frames = [one for one in held if any(t.frames for t in one[1][1].threads)]
     looks = [one for one in with_frames if one[1][1].source not in ("kernel", "native", "collective") and not is_error(one[1][1])]
-    return looks or with_frames[:1]
+    of_python = [one for one in looks if _knows_python(one[1][1])]  # what C frames alone show cannot be compared with these
+    return of_python or looks or with_frames[:1]
+
+
+def _knows_python(dump: Dump) -> bool:
+    return dump.source != "gdb" or any(file.endswith((".py", ".pyx")) or file.startswith("<") for t in dump.threads for _, file, _ in t.frames)
 
 
 def without_errors(files: list[FileDumps]) -> list[FileDumps]:

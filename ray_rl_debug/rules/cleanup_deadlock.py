@@ -79,12 +79,15 @@ def _thread_that_destroys(one: Seen) -> SeenThread | None:
 
 
 _EXITS = frozenset({"_python_exit", "_exit_function", "_run_exitfuncs", "_run_finalizers"})
+_EXITS_IN_C = frozenset({"Py_FinalizeEx", "Py_Finalize", "finalize_modules", "__run_exit_handlers", "_PyGC_CollectNoFail"})
 
 
 def _exits(one: Seen) -> bool:
     """Does it run what Python runs when a program ends?"""
     frames = one.telling.frames if one.telling is not None else ()
     names = [(short_name(f.function), f.file) for f in frames]
+    if any(n in _EXITS_IN_C for n, _ in names):
+        return True
     return any(n in _EXITS or (n == "_shutdown" and file.endswith("threading.py")) for n, file in names)
 
 

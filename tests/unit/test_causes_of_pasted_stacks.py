@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.report import Report
@@ -288,3 +289,63 @@ def test_who_runs_code_of_its_own_beside_a_backward_pass_is_waited_for(tmp_path:
     back = "    backward (torch/autograd/__init__.py:200)\n    backward (torch/_tensor.py:487)\n    step (train.py:601)"
     first = reported(tmp_path, f"{stack(7, logs)}\n{stack(8, back)}").findings[0]
     assert (first.cause.value, first.certainty.value, [w.pid for w in first.who]) == ("straggler", "possible", [7])
+
+
+def test_a_debugger_that_asks_shows_the_one_frame_in_which_it_stands(tmp_path: Path) -> None:
+    text = "(Server pid=1867) > /srv/rl/server.py(71)wake_up()\n(Server pid=1867) -> for w in self.workers:\n(Server pid=1867) (Pdb) \n"
+    first = reported(tmp_path, text).findings[0]
+    assert first.cause.value == "blocked-io"
+    assert "debugger" in first.summary or "pdb" in first.summary
+
+
+def test_who_makes_a_store_of_torch_waits_for_the_others(tmp_path: Path) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/w/vllm_client.py", line 210, in init_communicator\n    pg = Group.create(host)\n'
+        '  File "/w/utils.py", line 250, in create\n    store = TCPStore(\nKeyboardInterrupt\n'
+    )
+    snapshot = load([_written(tmp_path, text)]).snapshot
+    assert snapshot is not None
+    assert [s.place.op for s in build_view(snapshot).seen.values() if s.place is not None] == ["TCPStore"]
+
+
+def _written(folder: Path, text: str) -> Path:
+    (folder / "post.md").write_text(text)
+    return folder / "post.md"
+
+
+def test_what_each_step_finalizes_is_no_end(tmp_path: Path) -> None:
+    reduce = "    all_reduce (torch/distributed/distributed_c10d.py:2501)\n"
+    text = stack(1, f"{reduce}    finalize_model_grads (finalize.py:40)\n    step (train.py:9)\n") + stack(2, f"{reduce}    loss (train.py:7)\n")
+    assert [f.cause.value for f in reported(tmp_path, text).findings if f.root] == ["collective-mismatch"]
+
+
+def test_several_under_one_name_are_told_of_as_one_of_them(tmp_path: Path) -> None:
+    text = "Rank 0 is in `dist.barrier` of `save`, and the other ranks are in `dist.all_reduce` of `close`."
+    assert "each of the other ranks" in str([f.who for f in reported(tmp_path, text).findings])
+
+
+def test_source_behind_a_frame_tells_that_it_takes_a_lock(tmp_path: Path) -> None:
+    text = '127\n  File "api.py", line 129, in validate run = self.db.get_run(run_id)\n     File "db.py", line 363, in get_run with self.run_lock:\n'
+    first = reported(tmp_path, text).findings[0]
+    assert first.cause.value == "lock-deadlock"
+    assert "get_run (db.py:363)" in first.summary
+
+
+def test_what_gdb_shows_of_c_alone_is_no_other_look(tmp_path: Path) -> None:
+    table = '(gdb) info threads\n* 1    Thread 0x7fc73ac5d700 (LWP 5242) "python"    select_poll_poll () at Modules/selectmodule.c:219\n'
+    text = f"{table}\n" + stack(5242, f"    _try_get_data ({LOADER}:990)\n    __next__ ({LOADER}:521)\n{EPOCH}")
+    assert reported(tmp_path, text).verdict.state.value == "hang"
+
+
+def test_the_interpreter_that_ends_waits_in_an_object(tmp_path: Path) -> None:
+    frames = ["poll () from /lib/libc.so.6", "zmq::ctx_t::terminate () at src/ctx.cpp:1", "Py_FinalizeEx ()"]
+    text = "(gdb) bt\n" + "".join(f"#{number}  0x00007f in {frame}\n" for number, frame in enumerate(frames))
+    assert reported(tmp_path, text).findings[0].cause.value == "cleanup-deadlock"
+
+
+def test_a_list_may_name_what_is_not_known(tmp_path: Path) -> None:
+    text = "- `sweeper`: blocked in `list_paths` (`store.py:8`)\n- **decay**: waiting in `acquire` (`jobs.py:3`)\n"
+    (tmp_path / "post.md").write_text(text)
+    snapshot = load([tmp_path / "post.md"]).snapshot
+    assert snapshot is not None
+    assert sorted(s.identity.label for s in build_view(snapshot)) == ["decay", "sweeper"]

@@ -22,6 +22,17 @@ def told(text: str) -> Told:
     [
         ("Rank 1 got stuck in `recv` because rank 0 was stuck in `json.dumps`.", [("1", ["recv"]), ("0", ["json.dumps"])]),
         ("the trainer is blocked in `save`, the vLLM worker in `collective_rpc`.", [("trainer", ["save"]), ("vllm worker", ["collective_rpc"])]),
+        ("Rank 0 hangs in `init`, ranks 1..3 are stuck in `dist.new_group`.", [("0", ["init"]), ("1 2 3", ["dist.new_group"])]),
+        (
+            "The processes again: 7 of them are in one operation (`all_gather`), and one is in `forward`.",
+            [(None, ["all_gather"]), ("one process", ["forward"])],
+        ),
+        ("The second config is in `a.yaml`, and one is in `load_all`.", []),
+        (
+            "all 8 of them: 0 to 6 sit in barrier() after load(), only 7 is different, it's in flock() under FileLock.acquire().",
+            [("0 1 2 3 4 5 6", ["barrier"]), ("7", ["flock", "FileLock.acquire"])],
+        ),
+        ("So 0-2 hang in the `all_gather` of unshard while 3 hangs in `all_reduce`.", [("0 1 2", ["all_gather"]), ("3", ["all_reduce"])]),
         ("We see rank 0 in `barrier` and rank 1 in `all_reduce`.", [("0", ["barrier"]), ("1", ["all_reduce"])]),
         ("stuck: rank 0 at `barrier`, rank 1 at `all_reduce`", [("0", ["barrier"]), ("1", ["all_reduce"])]),
         ("py-spy shows rank 2 in `load`, and ranks 0, 1, 3 in `barrier`.", [("2", ["load"]), ("0 1 3", ["barrier"])]),
@@ -42,7 +53,25 @@ def told(text: str) -> Told:
             [("VLLM::EngineCore", ["get_response"]), ("VLLM::Worker_TP0", ["all_reduce"]), ("VLLM::Worker_TP1", ["_load_kernel"])],
         ),
     ],
-    ids=["because", "the-worker", "we-see", "stuck", "shows", "which-is", "main-thread", "on-rank", "eighth", "other-seven", "lists", "engine"],
+    ids=[
+        "because",
+        "the-worker",
+        "range",
+        "of-them",
+        "no-process",
+        "numbers",
+        "listed",
+        "we-see",
+        "stuck",
+        "shows",
+        "which-is",
+        "main-thread",
+        "on-rank",
+        "eighth",
+        "other-seven",
+        "lists",
+        "engine",
+    ],
 )
 def test_each_subject_has_its_own_place(text: str, expected: Told) -> None:
     assert told(text) == expected

@@ -30,6 +30,7 @@ OWN = Frame(function="main", file="train.py", line=9)
             [("select", "selectors.py"), ("_launch", "multiprocessing/popen_forkserver.py"), ("__init__", "torch/utils/data/dataloader.py")],
             Kind.DATALOADER,
         ),
+        ([("wait", "threading.py"), ("wait", "wandb/sdk/lib/mailbox.py"), ("init", "wandb/sdk/wandb_init.py")], Kind.SOCKET),
         ([("emit", "logging/__init__.py"), ("handle", "logging/__init__.py")], Kind.FILE),
     ],
 )

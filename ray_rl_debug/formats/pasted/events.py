@@ -68,6 +68,8 @@ class Frames(msgspec.Struct, frozen=True, kw_only=True):
     tid: int | None = None
     name: str | None = None
     """Of the thread, in a profile."""
+    code: str | None = None
+    """The line of source that stands behind the frame."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

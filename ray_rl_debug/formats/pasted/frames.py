@@ -16,6 +16,7 @@ _QUOTED = re.compile(
 _CUT = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},? ?i?$")
 """Somebody's form ended in the word before the function."""
 _ARROW_BEHIND = re.compile(r"\s{1,8}(?:[-=]{1,2}>|<[-=]{1,2}|[<>→←⇒⇐|;,]|,? ?called (?:from|by)|,? ?from)\s{0,8}$")
+_NAME_AND_CODE = re.compile(r"(?P<name>[^\W\d]\w{0,120}|<\w{1,20}>)\s{1,200}(?P<code>\S.{0,300})$")
 _REMARK_BEHIND = re.compile(r"\s{2,}(?=[<←#(/=–—-])|\s(?=<--|←|# |\(/)")
 """Where somebody's remark, or pystack's library, begins behind a function."""
 
@@ -51,13 +52,19 @@ def placed_in(file: str, text: str) -> Frames | None:
 
 def _quoted(text: str) -> Frames | None:
     """``File "a.py", line 3, in f``: several when a new line was lost between them. Tracebacks write the comma, faulthandler does not."""
-    found_places = []
+    found_places, code = [], None
     order = "inner"
     for found in _QUOTED.finditer(text):
         if found["comma"]:
             order = "outer"
         function = _REMARK_BEHIND.split(_ARROW_BEHIND.sub("", found["function"]), maxsplit=1)[0].strip().removeprefix("async ")
-        function = re.sub(r"(?:\(\))?`?\.?$", "", function)
+        function, code = _apart(re.sub(r"(?:\(\))?`?\.?$", "", function))
         found_places.append((function, found["file"], int(found["line"]) if found["line"].isdecimal() else 0))
     source = "traceback" if order == "outer" else "faulthandler"
-    return Frames(places=tuple(found_places), source=source, order=order, is_certain=len(found_places) > 1) if found_places else None
+    return Frames(places=tuple(found_places), source=source, order=order, is_certain=len(found_places) > 1, code=code) if found_places else None
+
+
+def _apart(told: str) -> tuple[str, str | None]:
+    """The function, and the source that somebody let follow on its line: ``get_run with self.lock:``."""
+    found = _NAME_AND_CODE.match(told)
+    return (found["name"], found["code"].strip("│| ") or None) if found is not None else (told, None)

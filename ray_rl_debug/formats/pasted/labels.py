@@ -51,7 +51,7 @@ _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
     r"|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
     r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스|процесс)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
-    r"|\b(?:back ?traces?|stacks?(?: ?traces?)?|bt|dumps?|threads) (?:of|for|from) (?:the )?(?:child |worker |parent )?(?P<of>\d{3,9})\b(?! \w)"
+    r"|\b(?:back ?traces?|stacks?(?: ?traces?)?|bt|dumps?|threads) (?:of|for|from) (?:the |its )?(?:child |worker |parent )?(?P<of>\d{3,9})\b(?! \w)"
     r"|^\W{0,12}(?P<program>\d{3,8}) python[\d.]{0,5}\W{0,4}$|^\W{0,12}(?P<first>\d{3,8}) ?\((?=[^()]{0,40}rank)"
 )
 _NODE = re.compile(

@@ -127,7 +127,7 @@ class OpenStack:
         if self._is_order_usual and frames.order and not frames.is_whole:
             self._order = frames.order
         self.interruptions = 0
-        self._source = None
+        self._source = frames.code
         self._last_number = frames.number if frames.number is not None else self._last_number
 
     def _is_branch(self, frames: Frames) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.formats.dump import DumpThread
+import msgspec
+
+from ray_rl_debug.formats.dump import CodePlace, DumpThread
 from ray_rl_debug.formats.pasted import joined, kernel, name_lines
 from ray_rl_debug.formats.pasted.belongs import begun, is_of_another, is_rest_of_cut, is_same_thread
 from ray_rl_debug.formats.pasted.events import Frames, Head
@@ -215,6 +217,13 @@ class Processes:
             self._lone = self._lone or (line, frames)
         self._weak += [*self._names.above(line, frames), (line, frames)]
         self.flush_weak()
+
+    def at_prompt(self, above: CodePlace) -> None:
+        """A debugger asks below the one frame that it shows by itself: that is where the process stands."""
+        if len(self._weak) == 1:
+            line, frames = self._weak.pop()
+            self._headless(line, msgspec.structs.replace(frames, places=(above, *frames.places), order="inner"))
+            self.end_stack()
 
     def in_same_file(self, text: str) -> Frames | None:
         """``-> :2009 f``: a frame whose file is the one of the frame above."""

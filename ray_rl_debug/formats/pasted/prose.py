@@ -15,7 +15,7 @@ from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import read_line
 from ray_rl_debug.formats.pasted.partial import Partial, set_names
 from ray_rl_debug.formats.pasted.prose_clauses import clauses
-from ray_rl_debug.formats.pasted.prose_words import AT_ON, DOUBT, ENTERS, GO_IN, IT, NUMBERED, STANDS, STUCK, THEY_THERE, WHO
+from ray_rl_debug.formats.pasted.prose_words import AT_ON, DOUBT, ENTERS, GO_IN, IT, NAMED_ENTRY, NUMBERED, STANDS, STUCK, THEY_THERE, WHO, with_nouns
 
 MAX_BYTES = 256 << 10
 _MAX_CHARS = 2_000
@@ -117,7 +117,7 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
     if text.count("`") < 2 and not _may_tell(text.replace("`", "")):
         return
     above, before, entered = "", len(dumps), list[str]()
-    for part in clauses(_OF_RANK.sub(r"\g<rank>", text[:_MAX_CHARS])):
+    for part in clauses(with_nouns(_OF_RANK.sub(r"\g<rank>", text[:_MAX_CHARS]))):
         clause = part.text
         who, told = _who_and_where(clause, above, is_short=part.is_short)
         above = clause
@@ -157,7 +157,7 @@ def _who_and_where(clause: str, before_it: str, *, is_short: bool = False) -> tu
     """Who is meant, and the words that say where; *stuck on it* is the last code before, also of the clause before."""
     if THEY_THERE.match(clause) and not DOUBT.search(clause):
         return _who_entered(before_it)
-    who = WHO.search(clause[:400])
+    who = WHO.search(clause[:400]) or NAMED_ENTRY.match(clause[:400])
     if who is None:
         return None, None
     before, behind = clause[: who.start()], clause[who.end() :]
@@ -234,7 +234,7 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
             set_names(dump, named)
         dumps.append(dump)
         return
-    told = who[0].strip("` ")
+    told = (who["part"] or who[0]).strip("`* ")
     head = labels.read(f"{told}:")
     count = _count(who)
     if head is not None and (head.ranks or head.pid or head.title or (head.label and not count)):

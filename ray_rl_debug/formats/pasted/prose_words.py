@@ -33,7 +33,7 @@ WHO = re.compile(
     r"(?:the )?(?:driver|trainer|scheduler|detokenizer|launcher|router|controller|orchestrator)(?![.(_])"
     r"|the (?:vLLM|SGLang|rollout|inference|training|policy|reference|reward|critic|actor) (?:worker|engine|server|process|actor|trainer)(?![.(_])"
     r"|the (?:(?:main |master |root )?process|(?:main|master|root|head|leader) rank|program|server|client|engine|worker)(?![.(_]))\b`?)"
-    r"|(?P<ranks>\b(?:(?:global )?ranks?|GPUs?) ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b"
+    r"|(?P<ranks>\b(?:(?:global )?ranks?|GPUs?) ?#?\d{1,5}(?:(?:\.{2,3}|…|-|–|/|\+|, ?| and )\d{1,5}){0,32}\b"
     r"|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b"
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?:(?:all|every) )?(?:of )?(?:the )?(?:other )?(?:ranks|processes|workers|gpus|nodes)"
@@ -91,3 +91,35 @@ ENTERS = re.compile(
 GO_IN = re.compile(
     r"[`*\s]{0,4}(?:all |both |then )?(?:enter|reach|post)(?:e?s|e?d)?\b(?!.{0,80}\b(?:then|before|after|first|once)\b)", re.IGNORECASE
 )
+NAMED_ENTRY = re.compile(
+    r"\s{0,12}(?:[-*+•]|\d{1,2}[.)]) [`*]{1,3}(?P<part>[A-Za-z][\w.-]{1,40})[`*]{1,3}"
+    r"(?=(?: \([^()]{0,60}\))?(?::| —| –| -)\s(?:\w{1,12} ){0,2}(?:stuck|blocked|waiting|waits|parked|hung|hangs|sits)\b)"
+    + "".join(f"(?P<{other}>(?!))?" for other in ("thread", "ranks", "some", "count", "cjk", "many", "tool"))
+)
+"""``- `index_updater`: blocked in ``: an entry of a list whose name is nobody's that is known."""
+_NOUN = re.compile(r"\b(?:rank|process|worker|gpu|thread|node|actor)(?:s|es)?\b", re.IGNORECASE)
+_STANDS_BEHIND = r"(?= (?:is|are|was|were|waits?|sits?|hangs?|stands?|blocks?)\b)"
+_OF_THEM = re.compile(r"\b(?P<count>" + NUMBERED + r") of them\b", re.IGNORECASE)
+_ONE_ALONE = re.compile(
+    r"(?P<before>(?:\band|\bbut|\bwhile|\bwhereas|[,;:]) )(?:the )?(?:last |other |remaining )?one" + _STANDS_BEHIND, re.IGNORECASE
+)
+
+
+_VERB = r"(?= (?:sits?|hangs?|waits?|stands?|blocks?|(?:is|are) (?:stuck|hung|blocked|waiting|parked|still|different|in|at|inside))\b)"
+_LISTED = r"\d{1,4}(?:(?:-|–| to |, ?| and )\d{1,4}){1,16}"
+_BEFORE = r"(?P<before>^|(?<!\d)[.;:,] |(?<!\d )\b(?:so|only|and|but|while|whereas|then) )"
+_RANKS_ALONE = re.compile(_BEFORE + r"(?P<ranks>" + _LISTED + ")" + _VERB, re.IGNORECASE)
+_RANK_ALONE = re.compile(_BEFORE + r"(?P<ranks>\d{1,4})" + _VERB, re.IGNORECASE)
+
+
+def with_nouns(text: str) -> str:
+    """A paragraph that speaks of processes, with the word where it was left out.
+
+    *7 of them are in `a`, and one is in `b`*; *0 to 6 sit in `a`, only 7 is in `b`*: a number alone may count, unless others are listed.
+    """
+    if _RANKS_ALONE.search(text) is not None:
+        text = _RANKS_ALONE.sub(lambda found: f"{found['before']}ranks {found['ranks'].replace(' to ', '-')}", text)
+        return _RANK_ALONE.sub(r"\g<before>rank \g<ranks>", text)
+    if _NOUN.search(text) is None:
+        return text
+    return _ONE_ALONE.sub(r"\g<before>one process", _OF_THEM.sub(r"\g<count> processes", text))

@@ -8,7 +8,7 @@ import msgspec
 
 from ray_rl_debug.formats.dump import Said
 
-_BETWEEN = r"(?:,|-|–|~|\.\.|to|and|&|\+|/|à|al?|bis|et|und|[ey]|至|到|和|、)"
+_BETWEEN = r"(?:,|-|–|~|\.{2,3}|…|to|and|&|\+|/|à|al?|bis|et|und|[ey]|至|到|和|、)"
 """What stands between numbers of ranks, in the languages that people write."""
 NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?" + _BETWEEN + r"\s?){1,2}\d{1,6}){0,64})"
 _COUNT = re.compile(

@@ -23,6 +23,7 @@ from ray_rl_debug.formats.pasted.tables import Tables
 
 _PDB_PROMPT = re.compile(r"^\((?:Pdb|Pdb\+\+|rpdb|pudb)\)|^ipdb> ")
 """A debugger waits here for a person; above stand the frames that it showed."""
+_BARE_PROMPT = re.compile(r"(?:\((?:Pdb|Pdb\+\+|rpdb|pudb)\)|ipdb>)\s{0,8}$")
 _PDB = ("interaction", "pdb.py", 0)
 _RULE = re.compile(r"^(?:-{8,80}|:{14})$")
 """Over and under names of machines (``clush -b``), or of files (``more``)."""
@@ -196,6 +197,8 @@ class Stream:
             stopped = self._found.current.threads[-1]
             stopped.frames = [_PDB, *stopped.frames]
             return
+        if _BARE_PROMPT.match(text):
+            self._found.at_prompt(_PDB)
         if self._found.stack.is_behind_traceback(text) and self._end_traceback(line):
             return
         if kernel.ends(text):
