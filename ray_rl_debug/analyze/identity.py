@@ -168,6 +168,8 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
         named = _NAME_RANK.match(actor.name)
         if named:
             return named["role"], int(named["rank"]), "actor name"
+    if actor is None and process.title and (told := _NAME_RANK.match(process.title)) is not None:
+        return told["role"], int(told["rank"]), "title"  # as whoever posted its stack calls it
     arguments = dict(_ARGV.findall(process.title)) if "--" in process.title else None
     if arguments and "role" in arguments and _int(arguments.get("worker-index")) is not None:
         return arguments["role"], _int(arguments["worker-index"]), "arguments"
@@ -218,7 +220,7 @@ def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None,
 
 _SEVERAL = re.compile(
     r"(?:all )?(?:the )?(?P<rest>(?:[\w-]{1,20} ){0,3}"
-    r"(?:others|ones|rest|ranks|processes|workers|gpus|nodes|actors|hosts|boxes|peers|children))",
+    r"(?:[a-z]{2,10}-)?(?:others|ones|rest|ranks|processes|workers|gpus|nodes|actors|hosts|boxes|peers|children))",
     re.IGNORECASE,
 )
 

@@ -76,7 +76,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("multiprocessing/managers.py", frozenset({"_callmethod"}), Kind.MP_QUEUE),
     ("zmq/sugar/poll.py", frozenset({"poll"}), Kind.CHANNEL),
     ("zmq/sugar/socket.py", None, Kind.CHANNEL),
-    ("socket.py", frozenset({"readinto", "accept", "create_connection", "connect"}), Kind.SOCKET),
+    ("socket.py", frozenset({"readinto", "accept", "create_connection", "connect", "sendall", "recv_into"}), Kind.SOCKET),
     ("ssl.py", frozenset({"read", "recv", "recv_into", "do_handshake", "send"}), Kind.SOCKET),
     ("http/client.py", None, Kind.SOCKET),
     ("urllib/request.py", None, Kind.SOCKET),

@@ -52,7 +52,7 @@ def is_bare_wrapper(frame: Frame) -> bool:
     return not frame.file and not frame.line and _IN_NAME.search(frame.function.rpartition(".")[2]) is not None
 
 
-_IN_NAME = re.compile(r"(?:^|_)(?:all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|barrier)(?:_|$)|^broadcast_[a-z]")
+_IN_NAME = re.compile(r"(?:^|_)(?:all_?reduce|all_?gather_?v?|all_?to_?all_?v?|reduce_?scatter_?v?|barrier)(?:_|$)|^broadcast_[a-z]")
 
 
 def is_bare_result(frame: Frame) -> bool:

@@ -349,3 +349,31 @@ def test_a_list_may_name_what_is_not_known(tmp_path: Path) -> None:
     snapshot = load([tmp_path / "post.md"]).snapshot
     assert snapshot is not None
     assert sorted(s.identity.label for s in build_view(snapshot)) == ["decay", "sweeper"]
+
+
+def test_ranks_of_two_roles_are_two_worlds(tmp_path: Path) -> None:
+    reduce, barrier = "`all_reduce` (distributed_c10d.py:25) <- `update` (a.py:3)", "`barrier` (distributed_c10d.py:46) <- `values` (c.py:9)"
+    critic = f"* critic rank 0: `tokenize` (c.py:4) <- `values` (c.py:9)\n* critic rank 1: {barrier}\n"
+    text = f"* actor rank 0: {reduce}\n* actor rank 1: {reduce}\n{critic}"
+    first = reported(tmp_path, text).findings[0]
+    assert (first.cause.value, [w.label for w in first.who]) == ("straggler", ["critic/0"])
+
+
+def test_a_cell_with_a_state_between_its_names_is_a_stack(tmp_path: Path) -> None:
+    rows = "".join(f"| {rank} | `all_gather (distributed_c10d.py:30)` |\n" for rank in range(3))
+    text = f"| rank | where |\n|---|---|\n{rows}| 3 | `gc.collect`, active+gil, `periodic (utils.py:40)` |\n"
+    first = reported(tmp_path, text).findings[0]
+    assert (first.cause.value, first.who[0].rank) == ("straggler", 3)
+
+
+def test_an_arrow_before_called_by_points_outward(tmp_path: Path) -> None:
+    (tmp_path / "post.md").write_text("rank 0: `_load` (serialization.py:15) -> called by `load_all` (utils.py:17)\n")
+    snapshot = load([tmp_path / "post.md"]).snapshot
+    assert snapshot is not None
+    assert [f.function for f in snapshot.nodes[0].frames] == ["_load", "load_all"]
+
+
+def test_the_lock_of_a_file_of_python_is_a_lock(tmp_path: Path) -> None:
+    frames = ["do_futex_wait () at sem.c:1", "PyThread_acquire_lock () at t.h:7", "_enter_buffered_busy () at bufferedio.c:29", "flush () at x.c:8"]
+    text = "(gdb) bt\n" + "".join(f"#{number}  0x00007f in {frame}\n" for number, frame in enumerate(frames))
+    assert reported(tmp_path, text).findings[0].cause.value == "lock-deadlock"

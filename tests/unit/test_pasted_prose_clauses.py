@@ -27,6 +27,11 @@ def told(text: str) -> Told:
             "The processes again: 7 of them are in one operation (`all_gather`), and one is in `forward`.",
             [(None, ["all_gather"]), ("one process", ["forward"])],
         ),
+        (
+            "**pid 3408431 (node-15, TP-rank 2 of DP rank 1) is in `all_gatherv`** while its 3 TP-peers are in `all_reduce`.",
+            [(None, ["all_gatherv"]), ("tp-peers", ["all_reduce"])],
+        ),
+        ("critic rank 0 is in `torch.load`, critic ranks 1-2 are in `barrier`.", [("0", ["torch.load"]), ("1 2", ["barrier"])]),
         ("The second config is in `a.yaml`, and one is in `load_all`.", []),
         (
             "all 8 of them: 0 to 6 sit in barrier() after load(), only 7 is different, it's in flock() under FileLock.acquire().",
@@ -58,6 +63,8 @@ def told(text: str) -> Told:
         "the-worker",
         "range",
         "of-them",
+        "bracket",
+        "roles",
         "no-process",
         "numbers",
         "listed",

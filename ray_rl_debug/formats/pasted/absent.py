@@ -20,6 +20,12 @@ _ABSENT = re.compile(
     r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show)(?:e?s|e?d|ing)?\b",
     re.IGNORECASE,
 )
+_DEAD = re.compile(
+    r"\b(?:global )?ranks? ?#?" + said.NUMBERS + r" (?:(?:has|have|had|already|just|since|is|are|was|were|got|been) ){0,3}"
+    r"(?:died|crashed|dead|gone|killed|lost|evicted|preempted|OOM[- ]?killed)\b",
+    re.IGNORECASE,
+)
+"""Ranks of which a sentence says that they are no more."""
 _OTHERWISE = re.compile(r"\b(?:if|would|could|should|might|may|unless|when|until|because)\b", re.IGNORECASE)
 """What would be so, or when it was."""
 _NEAR = 120
@@ -48,7 +54,7 @@ def of_line(text: str) -> Said | None:
 
 def _absent(text: str) -> re.Match[str] | None:
     """Where a sentence says that a rank has not come; None where that would be, or was at some time."""
-    found = _ABSENT.search(text)
+    found = _ABSENT.search(text) or _DEAD.search(text)
     if found is None or _OTHERWISE.search(re.split(r"[.;] |, (?:but|and|while) ", text[max(0, found.start() - _NEAR) : found.start()])[-1]):
         return None
     return found

@@ -70,6 +70,7 @@ _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})(?: ?[x×])? {1,40}(?P<rest>\
 _PID_FIRST = re.compile(r"^(?P<pid>\d{3,8}) {3,12}(?P<rest>[A-Za-z_<]\S{0,200} \([^()\s]{1,300}:\d{1,7}\))\s{0,8}$")
 """``echo -n "$p "`` before the one line that somebody kept of ``py-spy dump --pid $p``: py-spy indents it. A count stands behind blanks."""
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
+_STATE_WORDS = re.compile(r"(?:active|idle)(?:\+gil)?|running|sleeping|\d{1,3} ?%(?: CPU)?", re.IGNORECASE)
 _LEAST_CODE = 2
 """Names in a cell without files that no word of a sentence looks like."""
 _COLLECTS = "Garbage-collecting"
@@ -211,9 +212,19 @@ def _of_cell(cell: str) -> Frames | None:
     parts = [p for p in re.split(r"<br ?/?>| / ", cell) if p]
     read = [f for p in parts if (f := read_frame(p)) is not None]
     if not read or len(read) < len(parts):
-        return None
+        return _listed_in(cell)
     places = tuple(place for f in read for place in f.places)
     return Frames(places=places, order=read[0].order, is_whole=True, is_certain=True, native=any(f.native for f in read))
+
+
+def _listed_in(cell: str) -> Frames | None:
+    """``gc.collect, active+gil, periodic (utils.py:40)``: frames and names of a cell, and what the thread does between them."""
+    parts = [p for p in cell.split(", ") if not _STATE_WORDS.fullmatch(p)]
+    found = [f.places if (f := read_frame(p)) is not None else (alone,) if (alone := joined.name_alone(p)) is not None else () for p in parts]
+    places = tuple(place for some in found for place in some)
+    if len(parts) < _LEAST_CODE or not all(found) or not any(file for _, file, _ in places):
+        return None
+    return Frames(places=places, is_whole=True, is_certain=True)
 
 
 def is_same_row(text: str) -> Head | None:

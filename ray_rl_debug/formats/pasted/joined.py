@@ -64,6 +64,8 @@ _LIBRARY_WORD = re.compile(r"(?P<library>[a-z]\w{1,30}) (?=[A-Za-z_]\w{0,80} \((
 _COUNTED = re.compile(r"\d{1,9} ")
 """How often a stack was met stands before its first frame."""
 _ONLY_NAME = re.compile(r"(?P<name>[A-Za-z_][\w.]{0,100}|<module>)(?:\([^()]{0,80}\))?(?::(?P<line>\d{1,7}))?$")
+_CALLED_BY = re.compile(r" {0,4}(?:-{1,2}>|→|⇒) {0,4}called (?:by|from) ")
+"""An arrow before these words points to nobody inside."""
 _ASIDE = re.compile(r"(?: \([^()]{0,200}(?:\([^()]{0,80}\)[^()]{0,80})?\)| [x×] ?\d{1,5})$")
 """``f x4``, ``f (the loop)``"""
 _PATH = re.compile(
@@ -129,7 +131,7 @@ def names(text: str, *, least: int = 2, code: int = 0) -> Frames | None:
     for sign in _OF_NAMES:
         if sign not in text:
             continue
-        parts = [_ASIDE.sub("", part).strip() for part in _parts(text, sign)]
+        parts = [_ASIDE.sub("", part).strip() for part in _parts(_quoted_alone(text, sign), sign)]
         found = [_PATH.match(part) for part in parts]
         if len(found) < least or not all(found) or len(found) > _MOST or sum(is_code(part) for part in parts) < code:
             continue
@@ -137,6 +139,13 @@ def names(text: str, *, least: int = 2, code: int = 0) -> Frames | None:
         order = "inner" if sign in (_OUTWARD, " < ") or is_outermost_first(told) is False else "outer"
         return Frames(places=told, order=order, is_whole=True, is_certain=True)
     return None
+
+
+def _quoted_alone(text: str, sign: str) -> str:
+    """A chain in which some parts are quoted as code, without those in plain words: ``has tokens → enters `f` → blocks``."""
+    parts = text.split(sign)
+    quoted = [part for part in parts if "`" in part or is_code(part)]
+    return sign.join(quoted) if "`" in text and 0 < len(quoted) < len(parts) and all(part.count("`") != 1 for part in parts) else text
 
 
 def name_alone(text: str) -> CodePlace | None:
@@ -152,6 +161,7 @@ def is_code(name: str) -> bool:
 
 def marked(text: str) -> str:
     """The text with one sign for all arrows to the right, and one for all to the left."""
+    text = _CALLED_BY.sub(" called by ", text) if "called" in text else text
     if _TIGHT.match(text.strip()):
         return text.replace("<", _OUTWARD).replace(">", _INWARD)
     for arrow, sign in _ARROWS:

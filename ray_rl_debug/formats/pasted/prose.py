@@ -175,7 +175,7 @@ def _who_and_where(clause: str, before_it: str, *, is_short: bool = False) -> tu
         stands = None  # "stage 1: `recv` -> `wait`, waiting on stage 0" tells where it is before it tells for whom it waits
     if stands is None and not is_entry and not is_short:
         return None, None
-    if stands is not None and not who["tool"] and (last := _last_subject(behind, stands.end())) is not None:
+    if stands is not None and not who["tool"] and (last := _last_subject(who, behind, stands.end())) is not None:
         # "... on rank 3, and since then the other 7 ranks hang in ..." tells where the seven are
         who, before, behind = last, f"{before}{who[0]}{behind[: last.start()]}", behind[last.end() :]
         stands = _stands(behind)
@@ -198,9 +198,12 @@ def _who_and_where(clause: str, before_it: str, *, is_short: bool = False) -> tu
     return who, told
 
 
-def _last_subject(behind: str, end: int) -> re.Match[str] | None:
-    """The last name before a place that is no object, as in *waits for rank 1 in*."""
-    return next((who for who in reversed(list(WHO.finditer(behind, 0, end))) if not _FOR.search(behind, 0, who.start())), None)
+def _last_subject(first: re.Match[str], behind: str, end: int) -> re.Match[str] | None:
+    """The last name before a place that is no object, as in *waits for rank 1 in*; and none in brackets, where the first one is a number."""
+    names = list(WHO.finditer(behind, 0, end))
+    if first["ranks"]:
+        names = [who for who in names if behind.count("(", 0, who.start()) <= behind.count(")", 0, who.start())]
+    return next((who for who in reversed(names) if not _FOR.search(behind, 0, who.start())), None)
 
 
 def _stands(behind: str) -> re.Match[str] | None:

@@ -26,6 +26,8 @@ _PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<
 _BESIDE = re.compile(r"^[`*\s]{0,3}(?:\(|at|in|@|,|—|-|line|of)?[`*\s(]{0,4}$")
 _OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-", re.IGNORECASE)
 _INWARD = re.compile(r"→|->|=>|⟶|▸")
+_CALLED_BY = re.compile(r"\bcalled (?:by|from)\b", re.IGNORECASE)
+"""``f -> called by g``: whichever way the arrow points."""
 _ASIDE = re.compile(r"\s(?:\w{2,20}\s)?\($")
 """*inside the `Store()` constructor (`create_store`, ...)*: in brackets behind a place is what it lies in."""
 _CHOICE = re.compile(r"^\s?/\s?$|\bor\b")
@@ -91,7 +93,7 @@ def read(text: str) -> list[CodePlace]:
             found = [*found, *new]
         elif re.match(r"['’]s\s|`? ?的 ?", between):
             found = [*new, *found]
-        elif _INWARD.search(between):
+        elif _INWARD.search(between) and not _CALLED_BY.search(between):
             inward = True
             found = [*found, *new]
         elif _OUTWARD.search(between):

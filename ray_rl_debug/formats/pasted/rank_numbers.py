@@ -57,6 +57,13 @@ _SAME_PARTS = re.compile(
     re.IGNORECASE,
 )
 """``TP0, TP2-5``: one kind of part, its name before each number."""
+_OF_ROLE = re.compile(
+    r"(?<![\w/-])(?P<role>actor|critic|ref|reference|reward|rollout|teacher|student)(?: model| group)?[ _/-](?:worker )?ranks?[ _#:=]{0,2}"
+    + said.NUMBERS
+    + r"(?![A-Za-z0-9_]|\.\w)",
+    re.IGNORECASE,
+)
+"""``critic rank 0``: an RL job has several ranks 0."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 
 
@@ -69,6 +76,8 @@ def read(text: str) -> tuple[tuple[int, ...], str | None]:
     """The ranks that a line names and the label of their kind, which may be a part's name, or `PIDS`."""
     if (paired := paired_numbers.read(text)) is not None:
         return paired
+    if (of_role := _OF_ROLE.search(text)) is not None:
+        return said.numbers(of_role["ranks"]), f"{of_role['role'].lower()}/"
     if between := _PART_RANGE.search(text):
         first, last = (re.findall(r"([A-Z]+)[ _-]?(\d+)", between[k]) for k in ("first", "last"))
         name, low = first[-1]
