@@ -220,9 +220,15 @@ def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None,
 
 _SEVERAL = re.compile(
     r"(?:all )?(?:the )?(?P<rest>(?:[\w-]{1,20} ){0,3}"
-    r"(?:[a-z]{2,10}-)?(?:others|ones|rest|ranks|processes|workers|gpus|nodes|actors|hosts|boxes|peers|children))",
+    r"(?:[a-z]{2,10}-)?(?:others|ones|rest|ranks|processes|workers|gpus|nodes|actors|hosts|boxes|peers|children)"
+    r"(?: (?:but|except|apart from|other than)(?: for)? (?:ranks? )?\d[\d, and-]{0,40})?)",
     re.IGNORECASE,
 )
+
+
+def is_of_several(title: str) -> bool:
+    """Does a name, as somebody wrote it, stand for several processes?"""
+    return _SEVERAL.fullmatch(title) is not None
 
 
 def _each_of(title: str) -> str:

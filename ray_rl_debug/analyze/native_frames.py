@@ -24,6 +24,7 @@ _LOCKS = re.compile(
 )
 _MUTEX = re.compile(
     r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock|absl::.*Mutex::(?:Reader)?(?:Lock|Block)|absl::.*SpinLock::(?:Slow)?Lock|AbslInternalSpinLockDelay|std::(?:recursive_|shared_)?mutex::lock|RtlEnterCriticalSection|absl::.*DeadlockCheck"
+    r"|sync::mutex::\S{0,40}lock_contended|RawMutex::lock_slow"
     r"|^(?:__)?internal_atexit$|^_enter_buffered_busy$|^_?PyImport_AcquireLock$"
 )
 """``__internal_atexit`` does nothing but take the lock of the list of what runs at the end; a child of a fork may have it taken for ever."""

@@ -7,6 +7,7 @@ kernel's wait channel and system call decide.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -54,6 +55,8 @@ _RETRIES = ("opentelemetry/exporter/", "tenacity/")
 """Libraries that pause between two tries by an event's wait with a time limit."""
 _STORE = frozenset({"wait", "get"})
 """Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
+_ASKS = re.compile(r"(?:requests|httpx|urllib3?|urllib\.request|aiohttp)\.(?:\w{1,30}\.)?(?:get|post|put|delete|request|urlopen|send)$")
+"""Calls of clients of HTTP."""
 _TAKES = frozenset({"acquire", "__enter__"})
 """What takes a lock, in C."""
 _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
@@ -205,14 +208,8 @@ def _place(
                 kind = Kind.SLEEP  # met in the moment between two pauses
             if kind is Kind.CODE and thread is None and _takes_lock(frames[0], sample):
                 kind = Kind.LOCK  # nobody asked the kernel
-            if (
-                kind is Kind.CODE
-                and own == 0
-                and thread is None
-                and (frames[0].calls or ())[:1] == (STORE,)
-                and not (sample is not None and sample.active)
-            ):
-                kind, op = Kind.RENDEZVOUS, STORE  # a class in C: its constructor waits until all have come
+            if kind is Kind.CODE and own == 0 and thread is None and not (sample is not None and sample.active):
+                kind, op = _of_call(frames[0]) or (kind, op)
             if kind is Kind.CODE and sample is not None and sample.active is False and any(frames[i].file.endswith(_FILE_LIBRARIES) for i in inner):
                 kind, op = Kind.FILE, names[0]
             timed = kind is Kind.SLEEP
@@ -237,6 +234,13 @@ def _place(
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
+
+
+def _of_call(frame: Frame) -> tuple[Kind, str] | None:
+    """What a line waits for by the call that it makes, or by the call as which somebody tells it."""
+    if (frame.calls or ())[:1] == (STORE,):
+        return Kind.RENDEZVOUS, STORE  # a class in C: its constructor waits until all have come
+    return (Kind.SOCKET, frame.function) if _ASKS.match(frame.function) else None
 
 
 def with_cut_end(place: Place, frames: Sequence[Frame]) -> Place:

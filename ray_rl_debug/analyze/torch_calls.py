@@ -13,7 +13,11 @@ COLLECTIVES = frozenset(
     " gather_for_metrics wait_for_everyone pad_across_processes".split()
 )
 """The last three are accelerate's."""
-P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
+P2P = frozenset(
+    "send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object"
+    " recv_forward recv_backward send_forward send_backward send_forward_recv_backward send_backward_recv_forward".split()
+)
+"""The last six are Megatron's."""
 CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter"} | {
     "TCPStore",
     "init_process_group",

@@ -13,8 +13,10 @@ from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.handlers import waiting_thread
+from ray_rl_debug.analyze.identity import is_of_several
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Once
@@ -56,7 +58,7 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
 def _outward(view: View, one: Seen, reached: Once[str, frozenset[str]]) -> Iterator[Edge]:
     if ended(one) is not None or not is_stacks_alone(one.process) or one.is_stopped:
         return
-    nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
+    nearer = [s for s in view if s is not one and s.threads and not s.is_idle and _is_nearer(s, one)]
     # who waits for this one itself is not the one that it waits for
     nearer = [s for s in nearer if one.key not in reached[s.key]]
     loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(_loads)]
@@ -71,6 +73,17 @@ def _outward(view: View, one: Seen, reached: Once[str, frozenset[str]]) -> Itera
         op = one.place.op if one.place is not None else ""
         why = Why.DATALOADER if loaders else Why.ASSUMED
         yield Edge(source=one.key, target=other.key, why=why, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _is_nearer(other: Seen, one: Seen) -> bool:
+    """Is it nearer to the work? Of two clients that one which asks while it answers a request."""
+    if distance(other) == distance(one) == DISTANCE[Kind.SOCKET]:
+        return _answers(other) and not _answers(one)
+    return distance(other) < distance(one)
+
+
+def _answers(one: Seen) -> bool:
+    return one.telling is not None and answers_request(one.telling.frames)
 
 
 def _loads(frames: Sequence[Frame]) -> bool:
@@ -136,9 +149,12 @@ def _to_the_one_outside(view: View, worlds: Sequence[World], known: Sequence[Edg
     waiting = [m for w in worlds for m in w.members if m.kind in WAITS_FOR_RANKS and m.threads]
     inside = {m.key for w in worlds for m in w.members if len(w.members) > 1 or m.kind in WAITS_FOR_RANKS}
     others = [s for s in view if s.threads and not s.is_idle and s.key not in inside]
-    if not waiting or len(others) != 1 or distance(others[0]) or others[0].kind is not Kind.CODE or others[0].motion is Motion.MOVING:
+    if not waiting or len(others) != 1 or others[0].motion is Motion.MOVING:
         return
     one = others[0]
+    waits_outside = one.identity.rank is not None and one.kind not in WAITS_FOR_RANKS and all(is_of_several(m.process.title) for m in waiting)
+    if (distance(one) or one.kind is not Kind.CODE) and not waits_outside:
+        return
     if one.identity.part is not None or ended(one) is not None or one.process.kind == "driver":
         return
     to_shown = {e.source for e in known if e.target in view.seen}

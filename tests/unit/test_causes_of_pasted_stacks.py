@@ -377,3 +377,25 @@ def test_the_lock_of_a_file_of_python_is_a_lock(tmp_path: Path) -> None:
     frames = ["do_futex_wait () at sem.c:1", "PyThread_acquire_lock () at t.h:7", "_enter_buffered_busy () at bufferedio.c:29", "flush () at x.c:8"]
     text = "(gdb) bt\n" + "".join(f"#{number}  0x00007f in {frame}\n" for number, frame in enumerate(frames))
     assert reported(tmp_path, text).findings[0].cause.value == "lock-deadlock"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "who"),
+    [
+        ("All ranks but rank 2 wait in `all_gather_object` in `sync`. Rank 2 is in `readinto` below `open_shard`.", "blocked-io", "rank/2"),
+        ("Rank 0 is in `sleep_for_retry` (`urllib3/util/retry.py:36`) < `push` (`hub.py:8`), all others in `barrier`.", "blocked-io", "rank/0"),
+        ("Stages 0, 1 and 2 wait in `recv_backward`; stage 3 is in `entropy_cpu` (`loss.py:33`).", "straggler", "stage 3"),
+    ],
+    ids=["file", "retry", "stage"],
+)
+def test_the_one_that_is_elsewhere_is_named_whatever_it_waits_for(tmp_path: Path, text: str, cause: str, who: str) -> None:
+    first = reported(tmp_path, text).findings[0]
+    assert (first.cause.value, first.who[0].label) == (cause, who)
+
+
+def test_a_server_that_asks_is_nearer_to_the_work_than_its_client(tmp_path: Path) -> None:
+    asks = "recv_into (socket.py:706)\npost (requests/api.py:115)\nnormalize (server.py:71)\nrun_wsgi (werkzeug/serving.py:370)\n"
+    first = reported(
+        tmp_path, f"trainer rank 0 is in `requests.post` (`score.py:30`), the server is here:\n\nserver (pid 4100):\n```\n{asks}```\n"
+    ).findings[0]
+    assert (first.cause.value, first.who[0].pid) == ("blocked-io", 4100)

@@ -31,6 +31,14 @@ def told(text: str) -> Told:
             "**pid 3408431 (node-15, TP-rank 2 of DP rank 1) is in `all_gatherv`** while its 3 TP-peers are in `all_reduce`.",
             [(None, ["all_gatherv"]), ("tp-peers", ["all_reduce"])],
         ),
+        (
+            "All ranks but rank 2 wait in `all_gather` in `sync`. Rank 2 is in `readinto` below `open_shard`.",
+            [("all ranks but rank 2", ["all_gather", "sync"]), ("2", ["readinto", "open_shard"])],
+        ),
+        (
+            "Stages 0, 1 and 2 wait in `recv_backward`; stage 3 is in `loss_cpu`.",
+            [("stage 0", ["recv_backward"]), ("stage 1", ["recv_backward"]), ("stage 2", ["recv_backward"]), ("stage 3", ["loss_cpu"])],
+        ),
         ("critic rank 0 is in `torch.load`, critic ranks 1-2 are in `barrier`.", [("0", ["torch.load"]), ("1 2", ["barrier"])]),
         ("The second config is in `a.yaml`, and one is in `load_all`.", []),
         (
@@ -64,6 +72,8 @@ def told(text: str) -> Told:
         "range",
         "of-them",
         "bracket",
+        "all-but",
+        "stages",
         "roles",
         "no-process",
         "numbers",

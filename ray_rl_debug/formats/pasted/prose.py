@@ -42,6 +42,7 @@ _LINKS = frozenset("from via under called below inside within while since for wi
 """What may stand behind the code of an entry that says where somebody is."""
 _PART = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}\b")
 _PARTS_LISTED = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}(?:(?:, ?(?:and )?| and |/)(?:TP|DP|PP|EP|CP)\d{1,4}){1,64}\b")
+_NOUNS_LISTED = re.compile(r"\b(?P<noun>node|host|worker|stage)s (?P<numbers>\d{1,4}(?:(?:-|–|, ?| and |, and )\d{1,4}){1,16})\b", re.IGNORECASE)
 _FOR = re.compile(r"\bfor (?:the )?$")
 _OF_RANK = re.compile(r"\b(?:on )?(?P<rank>ranks? ?\d{1,5})(?:['’]s|,)? (?:the )?main thread(?: of Python)?\b", re.IGNORECASE)
 """``Rank 5's main thread``: where the main thread is, the rank is."""
@@ -136,7 +137,9 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
 
 
 def _listed(clause: str) -> list[Head]:
-    """*TP0, TP1 and TP5 wait in* names three."""
+    """*TP0, TP1 and TP5 wait in* names three, and so does *stages 0-2*."""
+    if (nouns := _NOUNS_LISTED.search(_QUOTED.sub("", clause))) is not None:
+        return [Head(level="label", label=f"{nouns['noun'].lower()} {number}") for number in said.numbers(nouns["numbers"])]
     found = _PARTS_LISTED.search(_QUOTED.sub("", clause))
     heads = [labels.read(f"{name}:") for name in _PART.findall(found[0])] if found is not None else []
     return [head for head in heads if head is not None]

@@ -11,7 +11,8 @@ CLAUSES = re.compile(
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:e|et|und|y|mas|aber|mais|pero)\s(?=(?:(?:o|a|le|el|der|die) )?(?:ranks?|rang|rango|worker|gpu) ?#?\d{1,9}\b)"
     r"|,?\s(?:[иа]\s)?(?=(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9} )"
-    r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
+    r"|(?<!ranks)(?<!workers)(?<!processes)(?<!everyone)(?<!everybody)(?<!gpus)(?<!nodes)(?<!stages)(?<!\ball)"
+    r"\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
     r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
     re.IGNORECASE,
 )
@@ -35,6 +36,7 @@ WHO = re.compile(
     r"|the (?:(?:main |master |root )?process|(?:main|master|root|head|leader) rank|program|server|client|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:(?:(?:actor|critic|ref|reference|reward|rollout|teacher|student) |global )?ranks?"
     r"|GPUs?) ?#?\d{1,5}(?:(?:\.{2,3}|…|-|–|/|\+|, ?| and )\d{1,5}){0,32}\b"
+    r"|\b(?:nodes|hosts|workers|stages) \d{1,4}(?:(?:-|–|, ?| and |, and )\d{1,4}){1,16}\b"
     r"|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b"
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?:(?:all|every) )?(?:of )?(?:the )?(?:other )?(?:ranks|processes|workers|gpus|nodes)"
