@@ -16,6 +16,7 @@ from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.window import Window
 from ray_rl_debug.logs.words import EXCEPTION, OF_A_DEVICE, TELLS_OLDER, judge
+from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 LINES_BEHIND = 4
 _IS_MESSAGE = re.compile(
@@ -62,9 +63,16 @@ def _wrote_on(window: Window, one: Spotted) -> bool:
     for after in islice((h for h in window.next_of(one.head.writer, one.end) if h.text), LINES_BEHIND):
         if QUOTES.match(after.text) or speaks_of_an_end(after.text) or after.level in ("E", "F"):
             return False
+        if _is_of_a_rank(one) and after.writer == LogWriter() and not after.is_stamped and after.level is None:
+            continue
         if after.text not in own and _is_of_the_program(after, one):
             return True
     return False
+
+
+def _is_of_a_rank(one: Spotted) -> bool:
+    """Has an exception the mark of a rank? torch puts it before what nobody caught, a launcher before each line: lines without it are of others."""
+    return one.head.writer.rank is not None and one.head.level is None and EXCEPTION.match(one.text) is not None
 
 
 def _is_of_the_program(after: Head, one: Spotted) -> bool:
@@ -74,5 +82,7 @@ def _is_of_the_program(after: Head, one: Spotted) -> bool:
         return read_step(after.text) is not None
     name = one.text.split(" ", 1)[0]
     is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or (name.endswith(":") and after.text.startswith(name))
-    is_open = one.block is None and EXCEPTION.match(one.text) is not None and ":" not in one.text  # its message may begin on the next line
+    is_open = (
+        one.block is None and EXCEPTION.match(one.text) is not None and (":" not in one.text or one.text.endswith(":"))
+    )  # its message may begin on the next line
     return not is_message and not is_open and judge(after.text, after.level) is None

@@ -201,6 +201,9 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
     if stamp.level and (tail := marks.GLOG_TAIL.match(line, at)):
         got.pid, got.source = int(tail["pid"]), tail["source"]
         return tail.end()
+    if numbered := marks.PID_AND_LEVEL.match(line, at):
+        got.pid, got.level = int(numbered["pid"]), LEVELS[numbered["level"]]
+        return numbered.end()
     if kube := marks.KUBE.match(line, at + 1):
         return kube.end()
     syslog = marks.SYSLOG.match(line, at + 1)

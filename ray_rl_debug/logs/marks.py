@@ -100,6 +100,8 @@ KUBE = re.compile(r"(?:stdout|stderr) [FP] ")
 STREAM = re.compile(r"<(?:stdout|stderr)>:? ?")
 RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEFC])\s+(?P<pid>\d+)\s+\d+$")
 GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
+PID_AND_LEVEL = re.compile(r": {1,4}(?P<pid>\d{1,8}) {1,4}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?=\S)")
+"""``2026-03-02 11:20:31.000811:  58  ERROR ||NEURON_CC_WRAPPER||: ``"""
 SOURCE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}\] ?")
 """``core.py:250] ``, behind a level: the bracket may open in front of the level, or nowhere."""
 NAMED = re.compile(

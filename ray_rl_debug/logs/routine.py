@@ -6,6 +6,7 @@ from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.logs.spotted import Spotted
+from ray_rl_debug.logs.steps import BAR, read_step
 from ray_rl_debug.logs.window import Window
 from ray_rl_debug.logs.words import judge
 
@@ -28,6 +29,8 @@ class Routine:
     def goes_on(self, after: Head) -> bool:
         """Is the next line behind the error one of those that come again and again?"""
         shape = _shape(after.text)
+        if (done := read_step(after.text)) is not None and done[1] == BAR:
+            return False  # a bar is drawn once more when its program ends
         if sum(map(str.isalpha, shape)) < MIN_LETTERS:
             return False
         self._before = self._shapes_before() if self._before is None else self._before

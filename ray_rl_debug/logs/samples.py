@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from ray_rl_debug.logs import turns
 from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.window import Window
@@ -66,6 +68,9 @@ def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> boo
     before = window.text[begin:start].split(b"\n")[-1 - MAX_LINES : -1]
     after = window.text[end + 1 : end + 1 + MAX_BYTES].split(b"\n")[:MAX_LINES]
     own = window.head(window.text[start : min(end, start + 400)].decode("utf-8", "replace"))
+    if writer.rank is not None and (writer.pid, writer.program, writer.node) == (None, None, None):
+        # A log that a person pasted into a prompt has marks of its own.
+        writer = msgspec.structs.replace(writer, rank=None) if not _has_rank(window, before, after) else writer
     opens = _OPENS.match(own.text) is not None
     each = own.is_stamped and own.level is None
     closes = _TURN_ENDS.search(window.text[max(start, end - MAX_END_BYTES) : end].decode("utf-8", "replace")) is not None
@@ -75,6 +80,13 @@ def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> boo
     if _is_fenced(window, writer, before[::-1]) and _meets(window, writer, after, _FENCE_CLOSES, _FENCE, each):
         return True
     return _meets(window, writer, before[::-1], _FENCE_OPENS, _FENCE, each) and _meets(window, writer, after, _FENCE_CLOSES, _FENCE, each)
+
+
+def _has_rank(window: Window, before: list[bytes], after: list[bytes]) -> bool:
+    """Does any other line near have the mark of a rank in front of its turn? Then the mark is the program's."""
+    return any(
+        _OPENS.match((head := window.head(raw[:400].decode("utf-8", "replace"))).text) and head.writer != LogWriter() for raw in (*before, *after)
+    )
 
 
 def _is_fenced(window: Window, writer: LogWriter, back: list[bytes]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+BAR = "it"
+"""What a progress bar counts."""
 _METRIC = r"loss|reward|\blr\b|grad|entropy|\bkl\b|acc|score|mfu|throughput|tokens"
 STEP = re.compile(
     r"(?<![\w./-])(?<!job )(?<!After )(?<!Since )(?<!Until )(?P<unit>(?:training/)?global_steps?|train(?:ing)?[ _]steps?"
@@ -23,7 +25,7 @@ def read_step(text: str) -> tuple[float, str] | None:
     best: tuple[int, float, str] | None = None
     for found in STEP.finditer(text[:2000]):
         if found["done"] is not None:
-            one = (1, float(found["done"]), "it")
+            one = (1, float(found["done"]), BAR)
         else:
             unit = found["unit"].lower().removeprefix("training/").removesuffix("s")
             one = (0 if "step" in unit or unit.startswith("iter") else 2, float(found["step"]), unit)

@@ -22,7 +22,7 @@ _SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|code
 """At the end of its name: it says what to look for."""
 _CALL = re.compile(r"(?:[+-]\s{1,40})?(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Error|Exception|Interrupt|Exit)\()\w{1,40}\()[^\n]*\)[,;:)]{0,3}$")
 """A line of code that calls something."""
-_OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|result)|test_?cases?|observation|completion|generated_text)[\"']: ")
+_OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|result)|test_?cases?|observation|completion|generated_text)[\"']: ?\S")
 """A key of what a sandbox or a tool gave back."""
 
 

@@ -15,8 +15,8 @@ STEMS = (
     "build stopped", "\tERR ", " ERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "(status: F", '"fatal', "=fatal", '"critical', "=critical", "now abort",
-    "eturncode", "eturn code", "is dead", "d: fatal: ", "] fatal: ",
-    "egfault", "process exited, code=", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
+    "eturncode", "eturn code", "is dead", ": fatal: ", "] fatal: ",
+    "egfault", "process exited, code=", "with -", "Fatal: ", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
@@ -52,7 +52,8 @@ DEATH = re.compile(
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
         r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: ",
-        r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
+        r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b|\b(?:terminated|exited|ended|died|finished) with -[1-9]\d{0,2}\b",
+        r"\.(?:c|cc|cpp|cu|cuh|h|hpp):\d{1,6}:? {1,4}Fatal(?: [Ee]rror)?: \S",
         r"(?:was )?killed by the OOM|[Kk]illed .{1,120} due to (?:memory|out of memory)",
         r"(?:terminated|killed|crashed) (?:by|with|due to) signal(?=:? ?(?:\d|[A-Z]|$))",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
@@ -155,7 +156,8 @@ _GOES_ON = (
         r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
-        r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|Setting [A-Z]+ to (?=/)|[Bb]acking off|[Tt]rying (?:again|next)",
+        r"[Aa]s expected\b|(?<=\()expected\b(?! (?:to be|a|an|the|one|at) |(?:,? \w+)? ?[\d\[({'\"])",
+        r"[Ss]elf-heal\w*|Setting [A-Z]+ to (?=/)|[Bb]acking off|[Tt]rying (?:again|next)",
         r"[Nn]ext (?:try|attempt|retry) in\b|(?:[Aa]ttempt|[Tt]ry|[Rr]etry) #?\d+ (?:in \d|ok\b|succeed|work)",
         r"(?:at|on|in|during) (?:try|attempt|retry) #?\d+(?! ?(?:s|sec|min|h)\b)",
         r"(?:(?<=\d: )|^)\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
@@ -197,7 +199,8 @@ _NOT_DONE = re.compile(r"\b(?:can ?not|can't|could not|couldn't|never) be $")
 """Right in front of what a program would do about an error."""
 GIVES_UP = re.compile(
     _any(
-        r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
+        r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Ss]topping (?:all|everything|the (?:run|job|training|program))\b",
+        r"[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
         r"[Kk]illing (?:sub)?process|closing signal",
         r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
         r"(?:[Aa]ttempt|[Tt]ry|[Rr]etry)[ :#]{1,2}(?P<last>\d{1,4}) ?(?:/|of) ?(?P=last)(?!\d)",
@@ -331,7 +334,7 @@ def judge(text: str, level: str | None) -> Said | None:
         text: The line without what stands in front of it.
         level: Of its record; a note or a warning is no failure, whatever words it holds.
     """
-    if level in ("D", "I") or not text.strip():
+    if level in ("D", "I") or not any(map(str.isalnum, text)):
         return None
     if level == "W":
         return Said("death") if _tells_death(text) and not INNOCENT.search(text) and not is_handled(text) else None

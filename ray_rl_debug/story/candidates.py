@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
-from ray_rl_debug.logs.words import GIVES_UP, TELLS_OLDER
+from ray_rl_debug.logs.steps import BAR
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, TELLS_OLDER
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.clocks import Shift, is_comparable
@@ -64,6 +65,10 @@ _ROOT_CAUSE = "(first observed failure)"
 """How torchrun heads the rank that it saw end first, below its error."""
 _AGENT_SAW = re.compile(r"\bfailed \(exitcode: -?\d+\) local_rank: \d+ ")
 """What torchrun's agent logs of the child that ended, before it raises: the block below its error may be cut off."""
+_TASK_ENDED = re.compile(r"^[\w.-]{1,80}: tasks? \d[\d,-]{0,80}: ")
+"""What srun says of the tasks of a node; the helper of Slurm on that node, which tells why, often names none."""
+_SIGNALLED = re.compile(rf"{_TASK_ENDED.pattern}(?:Terminated|Killed)$")
+_CANCELLED_BY_SLURM = re.compile(r"\bCANCELLED AT \S+ DUE TO ")
 _OF_ACTOR = re.compile(r"\b[Tt]he actor is dead because its worker process has died\b|^\W{0,4}Worker exit type: ")
 """Lines below Ray's news of a dead actor, printed by whoever called it."""
 VICTIM_LINES = 20
@@ -157,7 +162,7 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
                     why=why,
                 )
             )
-    return _with_actors(_with_victims(found))
+    return _ended_by_slurm(_with_actors(_with_victims(found)))
 
 
 def _with_actors(found: Sequence[Candidate]) -> list[Candidate]:
@@ -177,6 +182,20 @@ def _with_actors(found: Sequence[Candidate]) -> list[Candidate]:
     return [_about(c, dead.get((c.book.file, c.event.file_line))) for c in found]
 
 
+def _ended_by_slurm(found: Sequence[Candidate]) -> list[Candidate]:
+    """Tasks that a signal ended did not fail where Slurm says near them that it cancelled the step, and why; either line may be written first."""
+    why = [c for c in found if _CANCELLED_BY_SLURM.search(c.event.text)]
+    return [_as_echo(c, "Slurm says itself why it ended the tasks") if _SIGNALLED.match(c.event.text) and _is_near(c, why) else c for c in found]
+
+
+def _as_echo(one: Candidate, why: str) -> Candidate:
+    return msgspec.structs.replace(one, class_=Class.ECHO, why=why)
+
+
+def _is_near(one: Candidate, others: Sequence[Candidate]) -> bool:
+    return any(c.book is one.book and abs(c.event.file_line - one.event.file_line) <= VICTIM_LINES for c in others)
+
+
 def _about(one: Candidate, who: LogWriter | None) -> Candidate:
     return one if who is None else msgspec.structs.replace(one, event=msgspec.structs.replace(one.event, about=who))
 
@@ -193,12 +212,15 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     loaders = [c for c in found if _LOADER_KILLED.search(c.event.text)] if nameless else []
     roots = [c for c in found if _ROOT_CAUSE in c.event.text] if nameless else []
     seen = [c for c in found if _AGENT_SAW.search(c.event.text)] if nameless else []
+    tasks = [c for c in found if _TASK_ENDED.match(c.event.text)] if nameless else []
     victims: dict[tuple[str, int], Candidate] = {}
     for one in nameless:
         line, last = one.event.file_line, one.event.last_line or one.event.file_line
         text = one.event.text
         behind = told if one in told else raised if _ON_THE_CARD.search(text) else loaders if _SHORT_OF_MEMORY.search(text) else []
         behind = roots if _CHILD_FAILED.search(text) else behind
+        if not behind and one.event.writer.program == "slurmstepd" and one.event.writer.node == one.book.writer.node:
+            behind = tasks
         near = [c for c in behind if c.book is one.book and line < c.event.file_line <= last + VICTIM_LINES]
         if not near and _CHILD_FAILED.search(text):
             near = [c for c in seen if c.book is one.book and line - VICTIM_LINES <= c.event.file_line < line]
@@ -228,6 +250,8 @@ def _at(time_s: float | None, book: LogBook, moved: Mapping[str, Shift]) -> floa
 
 
 def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter]) -> tuple[Class, str | None]:
+    if event.is_bare and signature is not None and signature.layer == "kubernetes":
+        return Class.ECHO, "nothing says that this object is one of the run"
     if _CANCELLED.match(event.text) and (event.beneath is None or _CANCELLED.match(event.beneath)):
         return Class.ECHO, TOLD_TO_END
     if signature is not None:
@@ -278,7 +302,7 @@ def _survived(
         enough = 1
     else:
         enough = 1 if event.is_own_words and later and later[-1].writer == event.writer else STEPS_ON
-    if len({(s.unit, s.step) for s in later}) >= enough:
+    if len({(s.unit, s.step) for s in later}) >= (STEPS_ON if _is_drawn_again(later, event, book) else enough):
         return _went_on(later[-1])
     if event.handled is not None:
         return event.handled if event.handled.startswith(NOTED) else f"as told beside it: {event.handled}"
@@ -293,6 +317,13 @@ def _survived(
             unit, step = max(after, key=lambda one: one[1])
             return f"the run went on to {unit} {step:g}"
     return None
+
+
+def _is_drawn_again(later: Sequence[LogStep], event: LogEvent, book: LogBook) -> bool:
+    """Is the only count behind a rank's exception that of a progress bar which stands where it stood? It is drawn once more when its program ends."""
+    if event.writer.rank is None or EXCEPTION.match(event.text) is None or {s.unit for s in later} != {BAR} or len({s.step for s in later}) > 1:
+        return False
+    return not any(s.unit == BAR and s.step < later[0].step for s in book.steps if s.file_line < event.file_line)
 
 
 def _went_on_itself(event: LogEvent, signature: Signature | None, own: Sequence[LogStep], book: LogBook) -> bool:

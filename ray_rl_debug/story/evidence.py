@@ -84,7 +84,7 @@ _UNIT_OF_A_RUN = re.compile(
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|port|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
-    r"|task\(s|[\w-]+-job|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
+    r"|task\(s|[\w-]+-job|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|(?:[A-Z][a-z]+){1,6}[A-Z][A-Za-z]*|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
 _LOGGER = re.compile(r"^[\w.-]+: ")
@@ -94,6 +94,8 @@ _OWN_FORM = re.compile(
     r"|[\w./+-]+\.(?:c|cc|cpp|cu|h|hpp):\d+: |.{0,80}JavaScript heap out of memory|MPICH ERROR \[Rank |File System \S+ unmounted "
     r"|.{0,120}\bwill now abort\b|Unhandled (?:\w+ )?error "
 )
+_ENGINE = re.compile(r"(?:EngineCore|Worker)(?:_?[A-Z]{2,4}\d{1,4})*")
+"""How vLLM calls the processes of an engine, ``Worker_DP0_TP2``: what one of them raises ends the engine, or the call that it was told to run."""
 _STARTS_NOTHING = re.compile(
     r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
     r"|[\w./-]*/\S+: (?:Permission denied|cannot execute)|(?:OMP: Error|libgomp: |OpenBLAS )|\S+ NCCL WARN "
@@ -119,6 +121,8 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if event.kind == "traceback":
         return _is_uncaught(event, known) or _says_so((event.record or "", *event.lines[:1]), event, event.caught is not True)
     if known is not None:
+        if (named := _OF_THE_KERNEL.search(event.text)) is not None:
+            return _RUNS.match(named["killed"] or named["name"]) is not None
         if _is_own_line(event, known):
             return True
         return event.level != "W" and _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
@@ -127,6 +131,8 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if _says_so(event.lines, event, True):
         return True
     if EXCEPTION.match(event.text):
+        if event.level == "E" and _ENGINE.fullmatch(event.writer.program or "") and not event.is_bare:
+            return True
         is_raised = event.frame is not None or not _NAMELESS.match(event.text)
         return not event.is_bare and event.level is None and is_raised
     return event.level is None and _STARTS_NOTHING.match(event.text) is not None
@@ -153,8 +159,6 @@ def _says_that_it_ended(text: str) -> bool:
 def _is_own_line(event: LogEvent, known: Signature) -> bool:
     if known.one_try is not None and event.count == 1 and re.search(known.one_try, event.text):
         return False
-    if (named := _OF_THE_KERNEL.search(event.text)) is not None:
-        return _RUNS.match(named["killed"] or named["name"]) is not None
     if known.effect == "cascade" and (event.level in ("D", "I", "W") or _is_reason(event, known)):
         return False
     if event.level is None and event.writer.pid is not None and event.text.startswith(_PRINTED) and not OF_A_DEVICE.search(event.text):

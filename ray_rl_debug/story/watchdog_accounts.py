@@ -18,6 +18,7 @@ import msgspec
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogCollective
+from ray_rl_debug.story.candidates import STEPS_ON
 from ray_rl_debug.story.people import person
 
 NEAR = 2
@@ -82,12 +83,20 @@ def _differing_calls(books: Sequence[LogBook]) -> tuple[Differing, ...]:
     """Ranks whose logged collectives differ; communicators of different sizes are different groups."""
     groups: defaultdict[int | None, defaultdict[str, dict[int, Account]]] = defaultdict(lambda: defaultdict(dict))
     for book in books:
+        if _worked_on(book):
+            continue
         for call in book.calls:
             who = person(call.writer, book)
             one = Account(who=who, told=call.told, file=book.file, line=call.file_line, text="", number=call.number)
             groups[call.members][who.label][one.seq] = one
     found = (_compare_calls(list(ranks.values())) for ranks in groups.values() if len(ranks) > 1)
     return tuple(msgspec.structs.replace(one, is_timed=False) for one in found if one is not None)
+
+
+def _worked_on(book: LogBook) -> bool:
+    """Was work counted behind the last of the calls, more than once? Then ranks were at different ones for a moment only."""
+    last = max((call.file_line for call in book.calls), default=0)
+    return len({(s.unit, s.step) for s in book.steps if s.file_line > last}) >= STEPS_ON
 
 
 def _compare_calls(ranks: Sequence[Mapping[int, Account]]) -> Differing | None:

@@ -115,3 +115,10 @@ def test_old_torch_leaves_the_comma_out_where_no_tensor_is(tmp_path: Path) -> No
     head = "[I ProcessGroupWrapper.cpp:562] [Rank {}] Running collective: CollectiveFingerPrint(SequenceNumber=7OpType={})"
     found = found_in(tmp_path, *(head.format(rank, "BARRIER" if rank else "MONITORED_BARRIER") for rank in range(4)))
     assert [[w.rank for w in f.who] for f in found] == [[0]]
+
+
+def test_work_that_is_counted_behind_the_calls_says_that_the_ranks_went_on(tmp_path: Path) -> None:
+    calls = (torch(0, 1277, "ALLREDUCE", ""), torch(1, 1275, "ALLREDUCE", ""))
+    assert found_in(tmp_path, *calls)
+    assert found_in(tmp_path, "step 102 loss 0.8", "step 103 loss 0.8", *calls)
+    assert not found_in(tmp_path, *calls, "step 103 loss 0.8", "step 104 loss 0.7")
