@@ -37,7 +37,7 @@ from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.rollout_store import read_runners
-from ray_rl_debug.collect.semaphores import read_semaphores
+from ray_rl_debug.collect.semaphores import PATIENCE, read_semaphores
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
 from ray_rl_debug.collect.system_v import read_system_v
@@ -53,7 +53,7 @@ TASKS_S = 4.0
 GROUPS_S = 3.0
 """For torch's process groups of all processes; one takes about 0.03 s of one core."""
 SEMAPHORES_S = 2.0
-"""For the holders of semaphores between processes, only where somebody waits for one."""
+"""Of our processor, for the holders of semaphores between processes, only where somebody waits for one."""
 SIDE_DEADLINE_S = 6.0
 """For GPUs, logs, asyncio tasks and process groups, which are read beside the samples and have shorter deadlines of their own."""
 
@@ -117,7 +117,7 @@ def collect_node(
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     groups = _result(groups_, NO_GROUPS)
     processes = tuple(msgspec.structs.replace(p, torch=groups[p.pid]) if p.pid in groups else p for p in processes)
-    left_s = min(SEMAPHORES_S, max(0.0, deadline - time.monotonic()))
+    left_s = min(SEMAPHORES_S, max(0.0, deadline - time.monotonic()) / PATIENCE)
     semaphores = guard.call("semaphores", partial(read_semaphores, processes, total_s=left_s, proc=proc), NO_SEMAPHORES)
     if engines_ is not None:  # last: what it asks would be a task of the server
         _result(engines_, None)

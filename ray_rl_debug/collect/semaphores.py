@@ -23,8 +23,10 @@ from ray_rl_debug.model.snapshot import OpenFile, Process, SemaphoreUse, SharedS
 from ray_rl_debug.model.system_calls import call_name
 
 TOTAL_S = 2.0
-"""For all processes of a node."""
+"""For all processes of a node, by `own_time`."""
 EACH_S = 1.0
+PATIENCE = 5.0
+"""Where others use the processors, a second of ours takes so many at most."""
 MAX_SEARCHED = 256 << 20
 """Bytes per process. A SemLock is small: it lies in Python's own arenas, at the side of other small objects."""
 MAX_MAPPING = 64 << 20
@@ -52,10 +54,17 @@ class _Segments(NamedTuple):
         return next((start for start, one in self.starts.items() if one == inode), None)
 
 
+def own_time(used: Callable[[], float] = time.thread_time, passed: Callable[[], float] = time.monotonic) -> Callable[[], float]:
+    """A clock of what this thread used of its processor: on a full machine a second passes in which it searched next to nothing."""
+    used_before, passed_before = used(), passed()
+    return lambda: max(used() - used_before, (passed() - passed_before) / PATIENCE)
+
+
 def read_semaphores(
-    processes: Sequence[Process], *, total_s: float = TOTAL_S, proc: Path = PROC, clock: Callable[[], float] = time.monotonic
+    processes: Sequence[Process], *, total_s: float = TOTAL_S, proc: Path = PROC, clock: Callable[[], float] | None = None
 ) -> tuple[SharedSemaphore, ...]:
-    """Those semaphores that threads of these processes wait for, as far as `total_s` seconds go."""
+    """Those semaphores that threads of these processes wait for, as far as `total_s` seconds go. `clock`: by default a new `own_time`."""
+    clock = clock or own_time()
     end = clock() + total_s
     segments = [s for p in processes if _maps_any(p.files or ()) and (s := _segments(p.pid, proc)).starts]
     waiters = _waiters(processes, segments, proc)
@@ -66,7 +75,7 @@ def read_semaphores(
     for one in segments:
         wanted = {start: inode for start, inode in one.starts.items() if inode in waiters}
         left = end - clock()
-        counts = _counts(one.pid, wanted, known, min(EACH_S, left), proc) if wanted and left > 0 else {}
+        counts = _counts(one.pid, wanted, known, min(EACH_S, left), proc, clock) if wanted and left > 0 else {}
         for inode in wanted.values():
             use = counts.get(inode)
             if use is None:
@@ -125,22 +134,24 @@ class _Count(NamedTuple):
     tid: int | None
 
 
-def _counts(pid: int, wanted: Mapping[int, int], known: dict[int, int], deadline_s: float, proc: Path) -> dict[int, _Count]:
+def _counts(
+    pid: int, wanted: Mapping[int, int], known: dict[int, int], deadline_s: float, proc: Path, clock: Callable[[], float]
+) -> dict[int, _Count]:
     """What a process has taken, by inode. `known`: where a SemLock of a handle was found before; forked processes have it at the same place."""
-    end = time.monotonic() + deadline_s
+    end = clock() + deadline_s
     try:
         source = ProcessSource(pid, proc)
     except OSError:
         return {}
     found: dict[int, _Count] = {}
     try:
-        memory = Memory(source, end)
+        memory = Memory(source, end, clock=clock)
         runtime = attach(memory)
         if runtime is None:
             return {}
         places = {handle: known[handle] for handle in wanted if handle in known and _semlock(runtime, known[handle], handle) is not None}
         missing = set(wanted) - set(places)
-        for handle, at in _search(source, memory, missing, end) if missing else ():
+        for handle, at in _search(source, memory, missing, end, clock) if missing else ():
             if handle in missing and _semlock(runtime, at, handle) is not None:
                 places[handle] = known[handle] = at
                 missing.discard(handle)
@@ -169,7 +180,7 @@ def _semlock(runtime: Runtime, at: int, handle: int) -> tuple[int, int, int] | N
     return (last, count, most) if is_one and kind else None
 
 
-def _search(source: ProcessSource, memory: Memory, handles: Iterable[int], end: float) -> Iterator[tuple[int, int]]:
+def _search(source: ProcessSource, memory: Memory, handles: Iterable[int], end: float, clock: Callable[[], float]) -> Iterator[tuple[int, int]]:
     """Where words lie that may be the handle of a SemLock."""
     left = MAX_SEARCHED
     patterns = [(handle, struct.pack("<Q", handle)) for handle in handles]
@@ -180,7 +191,7 @@ def _search(source: ProcessSource, memory: Memory, handles: Iterable[int], end: 
         for start in range(mapping.start, mapping.end, PIECE):
             size = min(PIECE, mapping.end - start)
             left -= size
-            if left < 0 or time.monotonic() > end:
+            if left < 0 or clock() > end:
                 return
             with contextlib.suppress(OSError):
                 data = source.pread(size, start)
