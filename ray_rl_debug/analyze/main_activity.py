@@ -135,6 +135,12 @@ class Looks:
                 found.append(met.place)
         return found
 
+    def stacks_of(self, thread: SeenThread) -> list[Stack]:
+        """Its stack at each look, unless all looks found the same."""
+        samples = () if self._are_equal else self.process.samples
+        same = (t.stack for sample in samples for t in sample.threads if t.tid == thread.tid and t.name == thread.name)
+        return [self._stacks[i] for i in same if 0 <= i < len(self._stacks)]
+
     def _meet(self, sample: Sample, thread: SeenThread) -> SeenThread | None:
         """The same thread at one look."""
         same = [t for t in sample.threads if t.tid == thread.tid and t.name == thread.name]

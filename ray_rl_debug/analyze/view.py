@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_tab
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow
+from ray_rl_debug.analyze.module_runs import ran_module
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.poll_loops import settle_polls
@@ -268,6 +269,8 @@ def _see(
         motion, reason = motion_behind(looks, telling, threads) or (motion, reason)
     if moves and motion is not Motion.MOVING and works_on(node, process):
         motion, reason = Motion.MOVING, "went on to the next item of its pool"
+    elif moves and motion is not Motion.MOVING and telling is not None and ran_module(looks, telling):
+        motion, reason = Motion.MOVING, "ran a module that it imports to its end during the window"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):
         motion, reason = Motion.MOVING, "took tasks and gave results during the window"
     elif motion is not Motion.MOVING and (asks := spins or asks_gpu(node, process, places, telling.tid if telling else None)) is not None:
