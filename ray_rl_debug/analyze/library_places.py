@@ -189,6 +189,7 @@ _HELPERS: tuple[tuple[str, str], ...] = (
     ("multiprocessing/managers.py", "serve_forever"),
     ("multiprocessing/managers.py", "serve_client"),
     ("multiprocessing/managers.py", "accepter"),
+    ("multiprocessing/resource_sharer.py", "_serve"),
     ("ray/_private/log_monitor.py", "run"),
     ("logging/handlers.py", "_monitor"),
     ("opentelemetry/sdk", "worker"),

@@ -44,6 +44,8 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kernel: Thread | None
     score: int
     """How telling it is; 0 and below for threads that wait for work by design."""
+    is_main: bool
+    """A process that another thread than its parent's main one forked has its main thread under that one's name."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -68,10 +70,6 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def answers(self) -> bool:
         """Does it run what answers a request?"""
         return self.stack.once(answers_request)
-
-    @property
-    def is_main(self) -> bool:
-        return self.name == "MainThread"
 
 
 def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
@@ -172,7 +170,8 @@ class Looks:
             known = stack.known.get((key, told))
             place = known or with_locals(place, thread, stack.frames)
             stack.known[(key, told)] = place
-        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score)
+        is_main = name == "MainThread" or (tid is not None and tid == self.process.pid)
+        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score, is_main=is_main)
 
     def _kernel_of(self, tid: int) -> Thread | None:
         """What the kernel says of a thread, read with the files and sockets of its process; most threads of a process are never asked about."""

@@ -33,7 +33,7 @@ def works_on(node: Node, process: Process) -> bool:
 def is_child_of_pool(node: Node, process: Process) -> bool:
     """Did multiprocessing start it? Its tasks come and its results go through pipes."""
     threads = process.samples[-1].threads if process.samples else ()
-    frames = (f for t in threads if t.name == "MainThread" for f in _frames(node, t))
+    frames = (f for t in threads if t.name == "MainThread" or t.tid == process.pid for f in _frames(node, t))
     return process.kind == "child" and any(f.file.endswith("multiprocessing/process.py") and short_name(f.function) == "_bootstrap" for f in frames)
 
 
