@@ -20,6 +20,7 @@ from ray_rl_debug.analyze.waits_idle import idle_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
 from ray_rl_debug.analyze.waits_launchers import launcher_edges
 from ray_rl_debug.analyze.waits_looks import look_edges
+from ray_rl_debug.analyze.waits_messages import message_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
@@ -72,6 +73,7 @@ def find_waits(view: View) -> Waits:
     starts = [*start_edges(view, edges)]
     edges += (*starts, *onward_edges(view, starts))
     edges += shutdown_edges(view, worlds, edges)
+    edges += message_edges(view, edges)
     edges += idle_edges(view, edges)
     edges += store_edges(view, edges)
     edges += loop_broker_edges(view, edges)

@@ -44,6 +44,8 @@ DEEP = SAMPLED | {"other"}
 ASLEEP_SHARE = 0.1
 """A thread that used less of the window than this sleeps most of the time."""
 SETTLE_S = 0.01
+MESSENGERS = ("ZMQbg/IO",)
+"""Threads of libraries that read and write the connections of others; they have no stack in Python."""
 SLOW_S = 2.0
 """For what touches files that a process uses; a file system that hangs holds every one of them."""
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -202,7 +204,8 @@ class Reader:
             # py-spy let go of it a moment ago, and it is still on its way back to sleep
             time.sleep(SETTLE_S)
             threads = finish_threads(pid, dict(one.threads), read_threads(pid, self._proc), TICK_S, self._proc)
-        waited, asleep = read_waited_fds(pid, with_stack, self._proc), read_sleep_limits(pid, with_stack, self._proc)
+        carry = {t.tid for t in threads if t.comm.startswith(MESSENGERS)}
+        waited, asleep = read_waited_fds(pid, with_stack | carry, self._proc), read_sleep_limits(pid, with_stack, self._proc)
         return tuple(msgspec.structs.replace(t, waits_on_fds=waited.get(t.tid), wakes_in_s=asleep.get(t.tid)) for t in threads)
 
 
