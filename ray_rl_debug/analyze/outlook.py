@@ -327,6 +327,7 @@ TABLE: tuple[Row, ...] = (
     Row("a thread that may end its wait pauses", Outlook.WAKES, _helper_pauses),
     Row("the thread that feeds its pool pauses", Outlook.WAKES, outlook_naps.feeder_pauses),
     Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on),
+    Row("a request to its port may end its wait", Outlook.WAKES, outlook_naps.request_may_come),
     Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
     Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
     Row("its thread has ended", Outlook.WAKES, _came_to_end),

@@ -7,7 +7,7 @@ from ray_rl_debug.analyze.connections import is_rays, socket_owners
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.limits import RARE_CALL_S
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.main_activity import executes
@@ -79,9 +79,17 @@ def writes(view: View, key: str) -> bool:
 
 
 def _reads_pieces(f: Facts) -> bool:
-    """Does somebody write into a pipe for it, and did it read meanwhile, or is that not known? Then its look takes a piece each time."""
+    """Does somebody write into a pipe for it, and did it read meanwhile, or is that not known? Then its look takes a piece each time.
+
+    So it does where the look itself is a read: who wakes up takes the next piece, however long one pause is.
+    """
+    thread = f.one.followed or f.one.telling
+    takes = thread is not None and bool(thread.frames) and not _READS.isdisjoint(thread.frames[0].looks or ())
     writers = (e.source for e in f.asked if e.why is Why.PIPE)
-    return f.one.process.read_bytes != 0 and any(writes(f.view, source) for source in writers)
+    return (takes or f.one.process.read_bytes != 0) and any(writes(f.view, source) for source in writers)
+
+
+_READS = frozenset({"read", "read1", "readinto", "readline", "readlines", "recv", "recv_into", "recv_bytes"})
 
 
 def may_nap(f: Facts) -> bool:
@@ -131,6 +139,29 @@ def awake(view: View) -> list[Seen]:
 
 def _is_dark(one: Seen) -> bool:
     return one.process.python is not None and not one.threads and not one.has_ended
+
+
+def request_may_come(f: Facts) -> str | None:
+    """It waits for what another thread hands on, and one of them serves a port: whoever goes on may send that."""
+    if f.one.kind not in ENDED_BY_LOOPS or f.one.is_stopped or not _serves_beside(f.one):
+        return None
+    behind = {e.source for e in f.asked} | {f.one.key}
+    other = next((o for o in f.view.once(awake) if o.key not in behind), None)
+    return f"one of its threads serves a port, and {other.identity.label}, which {other.does()}, may send what it waits for" if other else None
+
+
+def _serves_beside(one: Seen) -> bool:
+    """Does a thread beside the telling one wait for clients, at a port that is none of Ray's?"""
+    ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
+    for thread in one.threads:
+        watched = thread.kernel.waits_on_fds if thread.kernel is not None else None
+        at_port = thread.place.op == _SERVES or thread.listens or not ports.isdisjoint(watched or ())
+        if thread is not one.telling and thread.place.kind is Kind.LOOP_IDLE and at_port:
+            return True
+    return False
+
+
+_SERVES = "serve_forever"
 
 
 def asks_nobody_seen(f: Facts) -> str | None:
