@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -82,6 +83,15 @@ _CORE = AwaitFrame(function="execute_batch")
 def serves_by_name(function: str) -> bool:
     """Does a function wait for the next piece of work by design, as its name says?"""
     return _SERVES.search(function.rsplit(".", 1)[-1].lower()) is not None
+
+
+def pass_work_on(tasks: Iterable[AsyncTask]) -> bool:
+    """Do these wait for work by design and pass it on, as their names say? While one waits for an answer, it has a piece in hand."""
+    own = [told_by(t.chain).own for t in tasks]
+    return all(f is not None and _PASSES_ON.search(f.function.rsplit(".", 1)[-1].lower()) for f in own)
+
+
+_PASSES_ON = re.compile(r"dispatch|(^|_)(loop|worker|scheduler)$")
 
 
 def describe_frame(frame: AwaitFrame) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.await_chains import serves_by_name
+from ray_rl_debug.analyze.await_chains import pass_work_on, serves_by_name
 from ray_rl_debug.analyze.coroutines import (
     LOCKS,
     OUTSIDE,
@@ -245,7 +245,7 @@ def may_be_fed(one: Seen) -> str | None:
     waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None
     if waiting is None or waiting.is_cycle or waiting.is_lost or waiting.awaited.kind in LOCKS | OUTSIDE:
         return None
-    fed = [e for e in ends if not e.is_still and e.awaited.kind == "socket"]
+    fed = [e for e in one.ends if not e.is_still and e.awaited.kind == "socket" and (rank(e) < SERVES_RANK or pass_work_on(e.tasks))]
     if fed:
         came = "came" if any(got_data(one.process, e) or any(t.stable is False for t in e.tasks) for e in fed) else "may have come"
         return f"data {came} in for another coroutine than those at {waiting.at}, and it may hand something on"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.await_chains import answers_call, awaits_core
+from ray_rl_debug.analyze.await_chains import answers_call, awaits_core, pass_work_on
 from ray_rl_debug.analyze.connections import is_rays, is_served, lacks_client, socket_owners
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_write, rank
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_write, rank, waits_inside
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
@@ -35,7 +35,7 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
     for one in view.seen.values():
         for end in one.ends:
-            if rank(end) >= SERVES_RANK or not end.may_be_still:
+            if not end.may_be_still or (rank(end) >= SERVES_RANK and not (_has_piece(one, end) and waits_inside(one.ends))):
                 continue
             if not end.is_still:
                 yield from (to_unseen(one, f"the other end of descriptor {fd}", Why.AWAITED_SOCKET) for fd in sorted(end.descriptors))
@@ -53,6 +53,12 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
                 yield from (msgspec.structs.replace(edge, why=Why.AWAITED_SOCKET) for edge in edges)
             if any(map(awaits_core, end.tasks)):
                 yield from _core_edges(view, one, end)
+
+
+def _has_piece(one: Seen, end: End) -> bool:
+    """Do coroutines that pass work on by design wait for answers, as clients? What others of the process wait for may be in these."""
+    asked = [s for s in one.process.sockets or () if s.fd in end.descriptors]
+    return bool(asked) and not any(is_served(one, s) for s in asked) and pass_work_on(end.tasks)
 
 
 INPUT = "input"
