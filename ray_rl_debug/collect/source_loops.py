@@ -67,9 +67,20 @@ def brings(tree: ast.Module, line: int) -> bool | None:
     for node in ast.walk(function):
         given = [node.func.value] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVES else []
         given += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call)):
+        if any(_base(g) in wanted for g in given if not isinstance(g, ast.Name) or isinstance(node, ast.Call)) and not _is_behind(
+            function, line, node
+        ):
             return True
     return False
+
+
+def _is_behind(function: _Function, line: int, node: ast.AST) -> bool:
+    """Is it done after the wait alone? Another call comes to the wait first then: so are the places of a pool given back, which who waits wants."""
+    at = getattr(node, "lineno", line)
+    around = [n for n in _around(function, line) if isinstance(n, ast.If | ast.While | ast.For | ast.AsyncFor | ast.Match)]
+    inside = all(n.lineno <= at <= (n.end_lineno or n.lineno) for n in around)
+    beside = (part for n in around if isinstance(n, ast.If) for part in _other_branch(n, line))
+    return at > line and inside and not any(part.lineno <= at <= (part.end_lineno or part.lineno) for part in beside)
 
 
 def requests_bring(tree: ast.Module, line: int) -> bool | None:

@@ -100,6 +100,10 @@ def test_who_goes_round_for_ever_gives_up_or_serves_looks_at_nothing(body: str) 
         ("self.jobs.put(n)\nreturn self.answers.get()  # here", False),
         ("self.done.wait()  # here", False),
         ("self.done = flags\nself.done.wait()  # here", True),
+        ("folder = self.folders.get()  # here\nself.run(folder)\nself.folders.put(folder)", False),
+        ("if n:\n    return self.jobs.get()  # here\nself.jobs.put(n)", True),
+        ("if n:\n    return self.jobs.get()  # here\nelse:\n    self.jobs.put(n)", True),
+        ("while not self.jobs:\n    self.changed.wait()  # here\nself.jobs.append(n)", True),
         ("self.step()  # here", None),
     ],
 )
