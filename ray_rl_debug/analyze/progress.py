@@ -208,9 +208,18 @@ def _runs(process: Process, thread: Thread | None) -> bool:
     if not window:
         return False
     if thread is not None and thread.cpu_s is not None:
-        wanted = thread.cpu_s + (thread.queued_s or 0.0)
+        wanted = thread.cpu_s + _queued_s(thread, window)
         return thread.cpu_s / window > BUSY_FRACTION or wanted / window > WANTED_FRACTION
     return process.cpu_s is not None and process.cpu_s / window > BUSY_FRACTION
+
+
+def _queued_s(thread: Thread, window: float) -> float:
+    """How long it was ready and without a core. Kernels that take a sleeper off their queue late may count its sleep too: more than passed."""
+    return thread.queued_s if thread.queued_s is not None and thread.queued_s <= window + TICK_S else 0.0
+
+
+TICK_S = 0.5
+"""The clocks of a thread and of its window are read at different times."""
 
 
 def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
@@ -261,6 +270,6 @@ def _slices(process: Process, thread: Thread | None) -> int | None:
 def _cpu_text(process: Process, thread: Thread | None) -> str:
     window = process.window_s or 1.0
     spent = thread.cpu_s if thread is not None and thread.cpu_s is not None else process.cpu_s
-    queued = thread.queued_s or 0.0 if thread is not None else 0.0
+    queued = _queued_s(thread, window) if thread is not None else 0.0
     starved = f", and was ready but without a core for {100 * queued / window:.0f} % of the time" if queued / window > BUSY_FRACTION else ""
     return f"used {100 * (spent or 0) / window:.0f} % of a core in one place{starved}"

@@ -162,6 +162,14 @@ def test_a_process_that_gets_no_core_is_not_frozen() -> None:
     assert busy.motion_reason.endswith("was ready but without a core for 75 % of the time")
 
 
+def test_a_sleep_that_a_kernel_counts_as_ready_is_no_work() -> None:
+    """More than the window lasted."""
+    stacks = Stacks()
+    one = process(stacks, 100, "python train.py", "wait@subprocess.py:1264 main@app/train.py:9", kind="named", syscall=61, cpu_s=0.0)
+    slept = msgspec.structs.replace(one, threads=(msgspec.structs.replace(one.threads[0], queued_s=78.4), *one.threads[1:]))
+    assert build_view(snapshot(stacks.node([slept]))).seen["node1/100"].motion is Motion.FROZEN
+
+
 def queued(*, done: int, cpu_s: float, told: bool = True) -> Report:
     """Two tasks on one core: the second waits for the first to end."""
     stacks = Stacks()
