@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.connections import endpoint_key, socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
@@ -34,7 +35,7 @@ def message_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     A round in which all wait is at rest, unless somebody from outside waits for it: `known` are the edges found so far.
     """
     found = {one.key: edges for one, reason in _receivers(view) if (edges := _to_ends(view, one, reason))}
-    asked, left = set[str](), [e.target for e in known if e.target in found]
+    asked, left = set[str](), [*(e.target for e in known if e.target in found), *(key for key in found if _begins(view, view.seen[key]))]
     while left:
         if (key := left.pop()) not in asked:
             asked.add(key)
@@ -46,15 +47,26 @@ def message_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             yield msgspec.structs.replace(to_unseen(one, f"{_ENDS} of pid {one.process.pid}", Why.MESSAGE), among=_AMONG)
 
 
+def _begins(view: View, one: Seen) -> bool:
+    """Is it a program that nobody seen has started, and whom nobody can ask? Then the run is what waits there."""
+    is_first = (one.node.name, one.process.ppid) not in view.by_node_pid
+    return is_first and one.kind is Kind.CHANNEL and one.process.sockets is not None and not any(s.state == "LISTEN" for s in one.process.sockets)
+
+
 def _receivers(view: View) -> Iterator[tuple[Seen, str]]:
     """Who waits for a message, and how a sentence says so."""
     for one in view.at(Kind.CHANNEL):
         thread = one.followed or one.telling
-        if one.identity.part is None and thread is not None and any(f.file.startswith(_FRAMES) for f in thread.frames[:3]) and _messengers(one):
+        if one.identity.part is None and thread is not None and _is_at_library(thread) and _messengers(one):
             yield one, "it waits for a message"
     for one in view.seen.values():
         if one.process.async_tasks and one.identity.part is None and (handed := _handed(one)) is not None and _messengers(one):
             yield one, f"a coroutine waits at {handed}, and messages may end that"
+
+
+def _is_at_library(thread: SeenThread) -> bool:
+    """Does it stand in the library, or in what it calls of it in C, such as a proxy?"""
+    return thread.place.own == 0 or any(f.file.startswith(_FRAMES) for f in thread.frames[:3])
 
 
 def _messengers(one: Seen) -> int:

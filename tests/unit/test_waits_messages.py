@@ -44,11 +44,22 @@ def seen(last: str, *, syscall: int, read: bool = True, wakes_in_s: float | None
     client = process(stacks, 101, "python run.py", "readinto@socket.py:706 main@app/run.py:3", kind="named", syscall=45, arg0=3, sockets=[connection])
     if not asks:
         client = process(stacks, 101, "python run.py", "update@app/run.py:9 main@app/run.py:4", kind="named", syscall=230, wchan="hrtimer_nanosleep")
-    engine = process(stacks, 102, "python engine.py", f"{RECV} engine@app/engine.py:5", kind="named", syscall=7, wchan="poll_schedule_timeout")
+    engine = process(
+        stacks, 102, "python engine.py", f"{RECV} engine@app/engine.py:5", kind="child", ppid=101, syscall=7, wchan="poll_schedule_timeout"
+    )
     tasks = (awaits(77, "take_texts"), awaits(85, "generate"))[: 2 if asks else 1]
-    front = process(stacks, 103, "python serve.py", SERVER, kind="named", syscall=232, wchan="ep_poll", sockets=[listens, serves], async_tasks=tasks)
+    front = process(
+        stacks, 103, "python serve.py", SERVER, kind="child", ppid=101, syscall=232, wchan="ep_poll", sockets=[listens, serves], async_tasks=tasks
+    )
     words = process(
-        stacks, 104, "python words.py", last, kind="named", syscall=syscall, wchan="futex_do_wait" if syscall == LOCK else "hrtimer_nanosleep"
+        stacks,
+        104,
+        "python words.py",
+        last,
+        kind="child",
+        ppid=101,
+        syscall=syscall,
+        wchan="futex_do_wait" if syscall == LOCK else "hrtimer_nanosleep",
     )
     if wakes_in_s is not None:
         words = replace(words, threads=tuple(replace(t, wakes_in_s=wakes_in_s) for t in words.threads))
