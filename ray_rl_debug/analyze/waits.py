@@ -28,6 +28,7 @@ from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
 from ray_rl_debug.analyze.waits_rpc import rpc_edges, shutdown_edges
+from ray_rl_debug.analyze.waits_shared import shared_memory_edges
 from ray_rl_debug.analyze.waits_sidecars import sidecar_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_starts import start_edges
@@ -67,6 +68,7 @@ def find_waits(view: View) -> Waits:
         *awaited_pool_edges(view),
         *unseen_edges(view),
         *semaphore_edges(view),
+        *shared_memory_edges(view),
         *sidecar_edges(view),
     ])  # fmt: skip
     edges += room_edges(view, edges)

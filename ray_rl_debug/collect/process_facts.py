@@ -30,6 +30,7 @@ from ray_rl_debug.collect.procfs import (
     read_threads,
     whole,
 )
+from ray_rl_debug.collect.shared_futexes import read_shared_futexes
 from ray_rl_debug.collect.sleep_limits import read_sleep_limits
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
@@ -206,7 +207,10 @@ class Reader:
             threads = finish_threads(pid, dict(one.threads), read_threads(pid, self._proc), TICK_S, self._proc)
         carry = {t.tid for t in threads if t.comm.startswith(MESSENGERS)}
         waited, asleep = read_waited_fds(pid, with_stack | carry, self._proc), read_sleep_limits(pid, with_stack, self._proc)
-        return tuple(msgspec.structs.replace(t, waits_on_fds=waited.get(t.tid), wakes_in_s=asleep.get(t.tid)) for t in threads)
+        at_futex = read_shared_futexes(pid, with_stack, self._proc)
+        return tuple(
+            msgspec.structs.replace(t, waits_on_fds=waited.get(t.tid), wakes_in_s=asleep.get(t.tid), in_shared=at_futex.get(t.tid)) for t in threads
+        )
 
 
 def _exit_code(pid: int, stat: Stat, proc: Path) -> int | None:

@@ -107,6 +107,9 @@ class Thread(Fact, frozen=True, kw_only=True):
     wakes_in_s: float | None = None
     """Seconds at most, from the end of the window, until the sleep in progress ends by itself, or a wait for a thread or at descriptors with a limit.
     Of the main thread and those with a Python stack; None: another call, a wait without a limit, or not readable."""
+    in_shared: bool | None = None
+    """Of a wait at a futex: whether it is in memory that processes share, so that another one may end it.
+    Of the main thread and those with a Python stack; None: another call, or not readable."""
     cpu_s: float | None = None
     """CPU time, user and system, spent during the window."""
     run_slices: int | None = None
