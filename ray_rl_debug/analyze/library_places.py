@@ -26,6 +26,8 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
             if f.endswith(file) and (functions is None or n in functions):
                 found = (kind, n)
                 break
+    if found[0] is Kind.SOCKET and any(names[i] == "_get_conn" and files[i].endswith("urllib3/connectionpool.py") for i in inner[:6]):
+        return Kind.QUEUE, "_get_conn"  # all connections of its pool are in use: a thread of its own program gives one back
     if thread is None and files[0].endswith("logging/__init__.py") and names[0] in ("emit", "flush"):
         return Kind.FILE, names[0]  # the lock of the handler is taken before, so that this is the write
     if thread is None and found == (Kind.MP_QUEUE, "put") and files[0].endswith("multiprocessing/synchronize.py"):

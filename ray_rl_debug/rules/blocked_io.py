@@ -30,7 +30,7 @@ from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, 
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
-from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps, starved_loops, wakes_soon
+from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops, wakes_soon
 from ray_rl_debug.analyze.places import OF_KERNEL, RETRIED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
@@ -337,9 +337,10 @@ def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
     if is_old or (edge.why is Why.PIPE and waiting is not None and kernel_call(waiting.kernel) == "write"):
         return likely
     goes_on = may_go_on(scene, end)
-    if goes_on is None and edge.why not in _SOCKETS and sleeps(end):  # which thread of a server has the request is not known
-        goes_on = "the process at the other end sleeps and will wake by itself"
     kernel = end.telling.kernel if end.telling is not None and sleeps(end) else None
+    wakes = sleeps(end) and (kernel is None or may_wake_soon(kernel))
+    if goes_on is None and edge.why not in _SOCKETS and wakes:  # which thread of a server has the request is not known
+        goes_on = "the process at the other end sleeps and will wake by itself"
     if goes_on is None and kernel is not None and kernel.run_slices is None and wakes_soon(kernel):
         goes_on = "how often the process at the other end woke up was not read"  # who looks again and again is the one that does not answer
     if goes_on is not None:

@@ -31,6 +31,11 @@ OWN = Frame(function="main", file="train.py", line=9)
             Kind.DATALOADER,
         ),
         ([("wait", "threading.py"), ("wait", "wandb/sdk/lib/mailbox.py"), ("init", "wandb/sdk/wandb_init.py")], Kind.SOCKET),
+        (
+            [("wait", "threading.py"), ("get", "queue.py"), ("_get_conn", "urllib3/connectionpool.py"), ("urlopen", "urllib3/connectionpool.py")],
+            Kind.QUEUE,
+        ),
+        ([("readinto", "socket.py"), ("_make_request", "urllib3/connectionpool.py"), ("urlopen", "urllib3/connectionpool.py")], Kind.SOCKET),
         ([("emit", "logging/__init__.py"), ("handle", "logging/__init__.py")], Kind.FILE),
     ],
 )
