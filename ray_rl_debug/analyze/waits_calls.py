@@ -357,9 +357,10 @@ def _standing_calls(one: Seen) -> tuple[int, str | None]:
 
 
 def _has_call(one: Seen) -> bool:
-    """Does it run a call of Ray, or the driver's own code, in which another call may follow?"""
+    """Does it run a call of Ray, or the driver's own code, in which another call may follow? A driver's coroutines run in a loop that looks idle."""
     runs = one.process.kind == "driver" or one.core is None or bool(one.core.running_task_ids) or one.identity.method is not None
-    return runs and not one.is_idle and not one.is_stopped
+    at_rest = one.is_idle and not (one.process.kind == "driver" and any(rank(e) < SERVES_RANK for e in one.ends))
+    return runs and not at_rest and not one.is_stopped
 
 
 def _doing(other: Seen) -> str:
