@@ -448,6 +448,38 @@ texts_by_forkserver | pool inside pool | cutter | blocked-io lock-deadlock |
 prompt_of_tool | ring over a connection | main tool | blocked-io lock-deadlock asyncio-stuck |
 first_batch_of_epoch | ring over a connection | main loader0 loader1 | dataloader-stuck lock-deadlock |
 stream_put_aside | mixed | main sampler learner | ray-queued-call ray-get-cycle lock-deadlock producer-died |
+orders_of_dispatch | two groups crossed | rank0 rank1 rank2 | collective-mismatch | main
+weights_by_ray_group | mixed | engine1 | blocked-io straggler | main
+left_by_rpc | barrier on the wrong group | judge1 | lock-deadlock producer-died straggler | main
+monitored_by_first | other end of a pipe | archive | lock-deadlock producer-died blocked-io straggler |
+capacity_of_failed | inside one process | main | asyncio-stuck producer-died lock-deadlock staleness-gate |
+spans_of_rollout | a loop that starves | store | asyncio-stuck lock-deadlock | main
+tokens_by_zmq | client, server, handler, engine | detokenizer | lock-deadlock producer-died |
+prefetched_past_end | inside one process | main | lock-deadlock producer-died |
+gateway_and_tools | client, server, handler, engine | gateway tools | lock-deadlock asyncio-stuck blocked-io |
+weights_under_file_lock | ring over a connection | main engine0 engine1 | lock-deadlock blocked-io weight-sync-mismatch |
+shards_of_loaders | mixed | rank0 rank1 loader0 loader1 | lock-deadlock blocked-io collective-mismatch straggler dataloader-stuck |
+register_of_ranks | polls for what nobody makes | devices | lock-deadlock producer-died blocked-io |
+callbacks_over_http | polls for what nobody makes | main | lock-deadlock producer-died |
+asleep_before_answer | a loop that starves | main replica1 | asyncio-stuck engine-paused ray-get-cycle lock-deadlock |
+requests_broadcast | other end of a pipe | detokenizer | blocked-io |
+queue_of_dataset | queue with a dead producer | main loader | producer-died dataloader-stuck lock-deadlock blocked-io |
+folders_of_sandboxes | client, server, handler, engine | server | lock-deadlock producer-died blocked-io |
+cores_at_barrier | wait in a C extension | core2 | blocked-io straggler |
+dispatcher_of_gateway | queue with a dead producer | gateway | asyncio-stuck producer-died |
+acks_of_buckets | ring over a connection | main engine1 | lock-deadlock producer-died collective-mismatch weight-sync-mismatch blocked-io | engine0
+evaluator_in_fork | pool inside pool | worker1 child | lock-deadlock blocked-io |
+queue_under_semaphore | a loop that starves | main player | ray-get-cycle asyncio-stuck lock-deadlock blocked-io |
+finished_of_daemon | polls for what nobody makes | main | producer-died asyncio-stuck lock-deadlock |
+decoded_output | queue with a dead producer | main | producer-died lock-deadlock blocked-io | trainer
+samples_pushed | client, server, handler, engine | player1 | blocked-io straggler |
+asked_by_router | client, server, handler, engine | judge checker | blocked-io | main
+stages_of_threads | queue with a dead producer | main | producer-died lock-deadlock |
+stopped_behind_gateway | client, server, handler, engine | engine | process-stopped |
+loops_of_two_threads | inside one process | main | asyncio-stuck lock-deadlock |
+pool_blocks | inside one process | main | lock-deadlock |
+lock_kept_by_tool | semaphores across processes | tool | blocked-io lock-deadlock | worker0
+ready_line_buffered | ring over a connection | main engine | lock-deadlock blocked-io |
 """
 
 
@@ -517,6 +549,9 @@ MISSED = {
     "ready_when_there-hang": "unknown, only possible: gRPC tries a port again where nobody listens; a server may be started again, as in the twin",
     "ready_when_there-healthy": "unknown, only possible: a thread pauses before it starts the server again, and which one is awaited nothing tells",
     "first_batch_of_epoch-hang": "unknown, both loaders are named as possible: who should set the event of multiprocessing is not recorded",
+    "capacity_of_failed-hang": "slow: a coroutine goes round, and whether a count that keeps it from work will change no fact tells",
+    "finished_of_daemon-hang": "slow: a daemon looks each second, and runners ask each second: its twin looks the same but for one long pause",
+    "samples_pushed-hang": "slow: whoever does not wait may send a sample, and a player that looks for a file does so by its clock",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
