@@ -215,10 +215,10 @@ def _runs(process: Process, thread: Thread | None) -> bool:
 
 def _queued_s(thread: Thread, window: float) -> float:
     """How long it was ready and without a core. Kernels that take a sleeper off their queue late may count its sleep too: more than passed."""
-    return thread.queued_s if thread.queued_s is not None and thread.queued_s <= window + TICK_S else 0.0
+    return thread.queued_s if thread.queued_s is not None and thread.queued_s <= window + CLOCKS_APART_S else 0.0
 
 
-TICK_S = 0.5
+CLOCKS_APART_S = 0.5
 """The clocks of a thread and of its window are read at different times."""
 
 
