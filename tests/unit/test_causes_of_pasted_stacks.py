@@ -399,3 +399,19 @@ def test_a_server_that_asks_is_nearer_to_the_work_than_its_client(tmp_path: Path
         tmp_path, f"trainer rank 0 is in `requests.post` (`score.py:30`), the server is here:\n\nserver (pid 4100):\n```\n{asks}```\n"
     ).findings[0]
     assert (first.cause.value, first.who[0].pid) == ("blocked-io", 4100)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            "Rank 1 hangs in `_try_get_data` (`torch/utils/data/dataloader.py:1243`) under `__next__`. Rank 0 waits in `all_reduce`.",
+            "dataloader-stuck",
+        ),
+        ("pid 30112 is in state D, wchan `jbd2_log_wait_commit`. The other 7 ranks are in `all_reduce`.", "blocked-io"),
+        ("Ranks 1-7 have finished and exited with code 0. Rank 0 is still in `all_reduce` (`d.py:25`) from `evaluate` (`eval.py:77`).", "straggler"),
+    ],
+    ids=["place-behind-a-name", "wchan", "exited"],
+)
+def test_sentences_tell_of_places_the_kernel_and_ends(tmp_path: Path, text: str, cause: str) -> None:
+    assert reported(tmp_path, text).findings[0].cause.value == cause

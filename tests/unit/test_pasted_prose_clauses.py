@@ -39,6 +39,10 @@ def told(text: str) -> Told:
             "Stages 0, 1 and 2 wait in `recv_backward`; stage 3 is in `loss_cpu`.",
             [("stage 0", ["recv_backward"]), ("stage 1", ["recv_backward"]), ("stage 2", ["recv_backward"]), ("stage 3", ["loss_cpu"])],
         ),
+        (
+            "Rank 0 is in `result` (`futures/_base.py:451`) < `nested` (`server.py:62`), rank 1 is in `barrier`.",
+            [("0", ["result", "nested"]), ("1", ["barrier"])],
+        ),
         ("critic rank 0 is in `torch.load`, critic ranks 1-2 are in `barrier`.", [("0", ["torch.load"]), ("1 2", ["barrier"])]),
         ("The second config is in `a.yaml`, and one is in `load_all`.", []),
         (
@@ -74,6 +78,7 @@ def told(text: str) -> Told:
         "bracket",
         "all-but",
         "stages",
+        "less-than",
         "roles",
         "no-process",
         "numbers",

@@ -22,7 +22,8 @@ _ABSENT = re.compile(
 )
 _DEAD = re.compile(
     r"\b(?:global )?ranks? ?#?" + said.NUMBERS + r" (?:(?:has|have|had|already|just|since|is|are|was|were|got|been) ){0,3}"
-    r"(?:died|crashed|dead|gone|killed|lost|evicted|preempted|OOM[- ]?killed)\b",
+    r"(?:died|crashed|dead|gone|killed|lost|evicted|preempted|OOM[- ]?killed"
+    r"|(?:finished and )?exited (?:with|normally|cleanly|without))\b",
     re.IGNORECASE,
 )
 """Ranks of which a sentence says that they are no more."""

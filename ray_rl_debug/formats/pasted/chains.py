@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.formats.pasted import joined, labels, said
+from ray_rl_debug.formats.pasted import joined, labels, prose_places, said
 from ray_rl_debug.formats.pasted.events import Frames, Head
 
 _CHAIN = re.compile(r"`(?P<names>[A-Za-z_<][^`\n]{2,400}? ?(?:→|⟶|⇒|←|->|=>|<-)[^`\n]{2,1000})`")
@@ -50,10 +50,13 @@ def clauses(text: str) -> tuple[Head | Frames, ...]:
         return ()
     found = [c for c in _CLAUSE.finditer(text) if not c["name"].endswith((".py", ".so", ".cc", ".cpp"))]
     events: list[Head | Frames] = []
-    for clause in found if len(found) > 1 else ():
+    ends = [*(clause.start() for clause in found[1:]), len(text)]
+    for clause, end in zip(found, ends, strict=True) if len(found) > 1 else ():
         head = labels.read(f"{clause['who']}:")
         if head is not None:
-            events += [head, Frames(places=((clause["name"], "", 0),), is_whole=True, is_certain=True)]
+            told = prose_places.read(text[text.rfind("`", 0, clause.start("name")) : end])
+            alone = (clause["name"], "", 0)
+            events += [head, Frames(places=tuple(told) if told and told[0][0] == alone[0] else (alone,), is_whole=True, is_certain=True)]
     return tuple(events)
 
 

@@ -43,6 +43,8 @@ _LINKS = frozenset("from via under called below inside within while since for wi
 _PART = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}\b")
 _PARTS_LISTED = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}(?:(?:, ?(?:and )?| and |/)(?:TP|DP|PP|EP|CP)\d{1,4}){1,64}\b")
 _NOUNS_LISTED = re.compile(r"\b(?P<noun>node|host|worker|stage)s (?P<numbers>\d{1,4}(?:(?:-|–|, ?| and |, and )\d{1,4}){1,16})\b", re.IGNORECASE)
+_OF_KERNEL = re.compile(r"\bwchan\b|\b[Ss]tate D\b|\bD[ -]state\b|\buninterruptible\b")
+"""What is named there is the kernel function in which it sleeps."""
 _FOR = re.compile(r"\bfor (?:the )?$")
 _OF_RANK = re.compile(r"\b(?:on )?(?P<rank>ranks? ?\d{1,5})(?:['’]s|,)? (?:the )?main thread(?: of Python)?\b", re.IGNORECASE)
 """``Rank 5's main thread``: where the main thread is, the rank is."""
@@ -225,6 +227,8 @@ def _who_entered(clause: str, entering: re.Pattern[str] | None = None) -> tuple[
 
 def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], dumps: list[Partial]) -> None:
     thread = DumpThread(frames=frames)
+    if len(frames) == 1 and who[0].lower().startswith("pid") and _OF_KERNEL.search(text) is not None:
+        thread = DumpThread(frames=[], wchan=frames[0][0])
     if who["thread"]:
         name = who["thread"].strip("` ")
         thread.name = "MainThread" if name.lower().endswith("main thread") else name
@@ -234,7 +238,7 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
             dumps.append(last)
         last.threads.append(thread)
         return
-    dump = Partial(threads=[thread], source="text", line=number, is_headless=True)
+    dump = Partial(threads=[thread], source="text", line=number, is_headless=True, state="D" if thread.wchan else None)
     if who["tool"]:
         if (of := _OF_WHOM.search(who[0])) is not None and (named := labels.read(f"{of['who']}:")) is not None:
             set_names(dump, named)

@@ -24,7 +24,7 @@ _NAME = re.compile(
 _LINE_BEHIND = re.compile(r"(?<=\w):\d{1,7}$")
 _PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<line>\d{1,7}))?$")
 _BESIDE = re.compile(r"^[`*\s]{0,3}(?:\(|at|in|@|,|—|-|line|of)?[`*\s(]{0,4}$")
-_OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-", re.IGNORECASE)
+_OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-|^[)\s]{1,3}<\s$", re.IGNORECASE)
 _INWARD = re.compile(r"→|->|=>|⟶|▸")
 _CALLED_BY = re.compile(r"\bcalled (?:by|from)\b", re.IGNORECASE)
 """``f -> called by g``: whichever way the arrow points."""
