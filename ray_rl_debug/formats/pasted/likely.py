@@ -72,6 +72,7 @@ _LITERALS = (
     "←",
     " in `",
     " at `",
+    "` -> ",
     "Waiting for the GIL",
     "@ ",
 )
