@@ -160,6 +160,10 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
         return "the work was done before"
     if one.kind == "death" and _ENDS_OTHERS.match(before.text) and one.signature is None:
         return "the script ended it"
+    if one.block is None and one.text.startswith("Error: ") and before.level is None and is_one_process(before.writer, one.head.writer):
+        skips = goes_on(before.text)
+        if skips is not None:
+            return skips  # it was printed as the reason
     if one.block is None:
         return goes_on(record.text) if (record := _record_above(window, one)) is not None else None
     if before.text == "--- Logging error ---":

@@ -9,7 +9,7 @@ from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.logs.words import judge
 
 _LITERAL = re.compile(r"b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\"")
-_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w .-]{0,40}?)(?:\[\d+\])? ?[:=] ?[\[({]{0,3}b?[\"']")
+_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w .\[\]-]{0,40}?)(?:\[\d+\])? ?[:=] ?[\[({]{0,3}b?[\"']")
 _TELLS = re.compile(
     r"(?i:err|exception|exc_|reason|cause|msg|message|detail|fatal|fail|stderr|panic|assert|signal|status|said|warn|trace|stack|abort|exit|crash|kill)"
 )

@@ -16,7 +16,9 @@ STEMS = (
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "(status: F", '"fatal', "=fatal", '"critical', "=critical", "now abort",
     "eturncode", "eturn code", "is dead", ": fatal: ", "] fatal: ",
-    "egfault", "process exited, code=", "with -", "Fatal: ", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
+    "egfault", "process exited, code=",
+    "with -", "Fatal: ", "borting th", "killing th", "Killing th", "erminating th",
+    " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
@@ -39,8 +41,15 @@ def _any(*parts: str) -> str:
     return "|".join(parts)
 
 
+ENDS_RUN = re.compile(
+    r"\b(?:[Aa]borting|[Kk]illing|[Tt]erminating) (?:the|this) (?:whole )?(?:run|job|training|trainer|program|experiment)\b"
+    r"|\b(?i:error|failed|failure|time-?out|timed out|cannot|unable|missing|not found|is nan)\b[^\n]{0,100}[,.;] ?(?:[Ee]xiting|[Qq]uitting)\b"
+    r"(?! (?:code|status|mode|loop|early))"
+)
+"""Words of a program that ends itself or all others, and says so with no level."""
 DEATH = re.compile(
     _any(
+        ENDS_RUN.pattern,
         r"Segmentation fault|\bSegfault encountered\b|\bBus error\b|Illegal instruction|core dumped|dumped core",
         r"\bAborted$|^Aborted\b|^Killed$|: Killed$|(?<!\d)\d+ Killed  |OOMKilled",
         r"^Fatal Python error: |^Fatal glibc error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
@@ -50,7 +59,7 @@ DEATH = re.compile(
         r"\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed|\b[A-Z]+_ASSERT(?:: |\(.{1,200}\) failed)",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
-        r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*[(\[]?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: ",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b|\b(?:terminated|exited|ended|died|finished) with -[1-9]\d{0,2}\b",
         r"\.(?:c|cc|cpp|cu|cuh|h|hpp):\d{1,6}:? {1,4}Fatal(?: [Ee]rror)?: \S",
@@ -199,7 +208,8 @@ _NOT_DONE = re.compile(r"\b(?:can ?not|can't|could not|couldn't|never) be $")
 """Right in front of what a program would do about an error."""
 GIVES_UP = re.compile(
     _any(
-        r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Ss]topping (?:all|everything|the (?:run|job|training|program))\b",
+        r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Aa]ll (?:\w+ )?(?:attempts|retries|tries) failed",
+        r"[Ss]topping (?:all|everything|the (?:run|job|training|program))\b",
         r"[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
         r"[Kk]illing (?:sub)?process|closing signal",
         r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
@@ -232,7 +242,7 @@ _ACTS = re.compile(
 OF_A_SAMPLE = re.compile(
     r"\[(?i:codeact|react|agent|tool|interpreter|executor|repl|python)(?:[ _:#-]\w{1,20})?\] (?:[Rr]esult|[Oo]bservation|[Oo]utput|[Oo]bs): |"
     r"(?:\d{1,9}[).:] )?(?:[Pp]rompt|[Qq]uestion|Q): .{1,400} \| (?:[Aa]nswer|[Rr]esponse|[Cc]ompletion|A): |"
-    r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)"
+    r"\[(?:prompt|response|question|answer|ground_truth|completion|user|assistant|human)\](?: |$)"
     r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
     r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): |(?:\[[\w #:=-]{1,40}\] )?(?:user|assistant|human|model|agent|environment)> "
     r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|"

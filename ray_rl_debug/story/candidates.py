@@ -11,7 +11,7 @@ import msgspec
 
 from ray_rl_debug import signatures
 from ray_rl_debug.logs.steps import BAR
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, TELLS_OLDER
+from ray_rl_debug.logs.words import ENDS_RUN, EXCEPTION, GIVES_UP, TELLS_OLDER
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.clocks import Shift, is_comparable
@@ -27,7 +27,7 @@ _ENDED_FROM_OUTSIDE = re.compile(
 """The word alone is also a flag of an environment: ``Env done entry 'terminated' was True``."""
 _CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError)\b")
 """Somebody did not want the result any longer."""
-_ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*\(?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
+_ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*[(\[]?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
 """Beside such words: it ended with another code or signal, and nobody told it to."""
 _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b|.{0,120}\bwill now abort\b")
 """torch's watchdog of its own process, and Open MPI: the reason stands in the lines above."""
@@ -273,7 +273,7 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.ECHO, "it names a process and says no more"
     if waited_in_vain(event.text) or _CLOCK_RAN_OUT.match(event.text):
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
-    if _ENDS_ITSELF.match(event.text):
+    if _ENDS_ITSELF.match(event.text) or (event.kind == "death" and ENDS_RUN.search(event.text)):
         return Class.LATE, "the process ended itself, for the reason that it gave before"
     if event.kind == "death" and re.search(r"exit ?code|error code|exit status|exited|status \d", event.text, re.IGNORECASE):
         return Class.LATE, "an exit code tells that a process ended, not why"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.logs.heads import read_head
-from ray_rl_debug.logs.words import DEATH, EXCEPTION, OF_A_DEVICE, SMALL_TOOL, gives_up
+from ray_rl_debug.logs.words import DEATH, ENDS_RUN, EXCEPTION, OF_A_DEVICE, SMALL_TOOL, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.doubts import is_doubtful
@@ -35,6 +35,7 @@ _ENDS = re.compile(
     r"|(?:terminated|exited) unexpectedly)\b"
     rf"|^{_LIVES}(?: #?\d+)? failed with (?:an? )?(?:exception|error)\b"
     r"|\b[Ii]nitiali[sz]ation failed\b"
+    r"|\b(?:[Uu]ser [Pp]rogram|[Tt]rain(?:er|ing)|[Jj]ob|[Rr]ank \d+|[Dd]river) failed with (?:an? )?[\w.]*(?:[Ee]xception|[Ee]rror)\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
@@ -83,10 +84,12 @@ _UNIT_OF_A_RUN = re.compile(
 """In the name of a unit of systemd; the other units are the machine's own."""
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
-    r"|line|port|task|replica|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
+    r"|line|port|task|replica|service|app|application|allocation|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
     r"|task\(s|[\w-]+-job|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|(?:[A-Z][a-z]+){1,6}[A-Z][A-Za-z]*|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""
+_IN_BRACKETS = re.compile(r"\([\w.:/-]{1,80}\)[,:]?")
+"""A name behind a number: ``Job 12 (grpo) failed``."""
 _LOGGER = re.compile(r"^[\w.-]+: ")
 """In front of the words of a record."""
 _OWN_FORM = re.compile(
@@ -127,6 +130,8 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
             return True
         return event.level != "W" and _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
     if event.kind == "death":
+        if ENDS_RUN.search(event.text):
+            return True
         return _begins_with_what_ended(event.text) or (event.level is not None and _begins_with_what_ended(_LOGGER.sub("", event.text)))
     if _says_so(event.lines, event, True):
         return True
@@ -198,5 +203,5 @@ def _begins_with_what_ended(text: str) -> bool:
     if found is None or _OWN_FORM.match(text):
         return found is not None
     begins = max(text.rfind(", the ", 0, found.start()), text.rfind("; ", 0, found.start())) + 1
-    words = (word.strip("[](),:;*!") for word in text[begins : found.start()].split())
+    words = (word.strip("[](),:;*!") for word in text[begins : found.start()].split() if word != "||" and not _IN_BRACKETS.fullmatch(word))
     return all(_OF_A_NAME.fullmatch(word) for word in words if word)

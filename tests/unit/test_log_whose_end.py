@@ -115,3 +115,41 @@ def test_a_number_of_a_process_and_a_level_behind_a_stamp(tmp_path: Path) -> Non
 def test_the_answer_of_a_sandbox_without_blanks_is_a_printed_value(tmp_path: Path) -> None:
     raised = 'Traceback (most recent call last):\\n  File \\"/tmp/a.py\\", line 1\\nSyntaxError: invalid syntax\\n'
     assert role(tmp_path, '{"status":"Failed","message":"","run_result":{"return_code":1,"stdout":"","stderr":"' + raised + '"}}\n') is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[watchdog] no heartbeat from rollout-3 for 600 s, killing the job",
+        "[guard] loss is nan at step 811 on rank 4, aborting the run",
+        "Server: timeout after 10s. Exiting to release the lock.",
+        "E 11-20 09:14:22 controller.py:471] Job 12 (grpo) failed with exit code 137. See logs: sky jobs logs 12",
+        "ERROR 2026-11-20T09:14:22Z service The replica workerpool0-0 exited with a non-zero status of 1.",
+        "PM2 | App [grpo:0] exited with code [1] via signal [SIGINT]",
+        "2026-11-20 09:14:22,871 - dist - ERROR - Rank 2: All barrier attempts failed: Connection reset by peer",
+        "Error occurred: User program failed with RuntimeError: NCCL communicator was aborted on rank 3.",
+    ],
+)
+def test_who_ends_a_run_says_so_in_plain_words(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") == "first"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[user] I get this: RuntimeError: CUDA out of memory",
+        "sample[0].prompt = 'Why does my pod show OOMKilled?'",
+        "aborting the request: its client left",
+        "2026-11-20 09:14:22,871 INFO killing the job on purpose, as asked",
+        "[Rank 0] DeepEP test skipped\n[Rank 0] Error: CUDA error: invalid resource handle",
+        "checkpoint not found, exiting early mode",
+    ],
+)
+def test_what_only_sounds_like_it(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") is None
+
+
+def test_why_a_program_ended_itself_stands_in_its_traceback(tmp_path: Path) -> None:
+    said = "Rollout failed, aborting the run\nTraceback (most recent call last):\n"
+    told = story(tmp_path, said + '  File "/job/run.py", line 9, in <module>\n    main()\nValueError: no rollout is left\n')
+    assert told is not None and told.first is not None and told.first.text == "ValueError: no rollout is left"
