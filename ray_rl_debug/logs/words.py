@@ -17,7 +17,7 @@ STEMS = (
     "(status: F", '"fatal', "=fatal", '"critical', "=critical", "now abort",
     "eturncode", "eturn code", "is dead", ": fatal: ", "] fatal: ",
     "egfault", "process exited, code=",
-    "with -", "Fatal: ", "borting th", "killing th", "Killing th", "erminating th",
+    "with -", "Fatal: ", ": exit ", "borting th", "killing th", "Killing th", "erminating th",
     " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
@@ -62,6 +62,7 @@ DEATH = re.compile(
         r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*[(\[]?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: ",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b|\b(?:terminated|exited|ended|died|finished) with -[1-9]\d{0,2}\b",
+        r"^(?:rank|worker|process|proc|child|node|job|task) ?#?\d{1,6}: exit (?!0\b)\d{1,3}$",
         r"\.(?:c|cc|cpp|cu|cuh|h|hpp):\d{1,6}:? {1,4}Fatal(?: [Ee]rror)?: \S",
         r"(?:was )?killed by the OOM|[Kk]illed .{1,120} due to (?:memory|out of memory)",
         r"(?:terminated|killed|crashed) (?:by|with|due to) signal(?=:? ?(?:\d|[A-Z]|$))",

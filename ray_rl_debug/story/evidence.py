@@ -84,7 +84,7 @@ _UNIT_OF_A_RUN = re.compile(
 """In the name of a unit of systemd; the other units are the machine's own."""
 _OF_A_NAME = re.compile(
     rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
-    r"|line|port|task|replica|service|app|application|allocation|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
+    r"|line|port|task|replica|service|app|application|allocation|monitored|timeout|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
     r"|task\(s|[\w-]+-job|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|(?:[A-Z][a-z]+){1,6}[A-Z][A-Za-z]*|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
 """Words in front of those of a death: what ended, and the source that says so."""

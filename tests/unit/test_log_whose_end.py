@@ -127,6 +127,9 @@ def test_the_answer_of_a_sandbox_without_blanks_is_a_printed_value(tmp_path: Pat
         "ERROR 2026-11-20T09:14:22Z service The replica workerpool0-0 exited with a non-zero status of 1.",
         "PM2 | App [grpo:0] exited with code [1] via signal [SIGINT]",
         "2026-11-20 09:14:22,871 - dist - ERROR - Rank 2: All barrier attempts failed: Connection reset by peer",
+        "rank 0: exit 0\nrank 2: exit 139",
+        "timeout: the monitored command dumped core",
+        "E1120 09:14:22.871102       1 health.go:180] XidCriticalError: Xid=48 on Device=GPU-8f2c; marking device as unhealthy.",
         "Error occurred: User program failed with RuntimeError: NCCL communicator was aborted on rank 3.",
     ],
 )
@@ -140,6 +143,7 @@ def test_who_ends_a_run_says_so_in_plain_words(tmp_path: Path, line: str) -> Non
         "[user] I get this: RuntimeError: CUDA out of memory",
         "sample[0].prompt = 'Why does my pod show OOMKilled?'",
         "aborting the request: its client left",
+        "rank 0: exit 0\nrank 1: exit 0",
         "2026-11-20 09:14:22,871 INFO killing the job on purpose, as asked",
         "[Rank 0] DeepEP test skipped\n[Rank 0] Error: CUDA error: invalid resource handle",
         "checkpoint not found, exiting early mode",
