@@ -20,13 +20,13 @@ def lacks_child(view: View, one: Seen, *, ended: int = 0) -> bool:
     So does each process that multiprocessing starts hold two pipes together with its parent: for what it is to do, and for its end; also those
     that have `ended`, and of which is known that they were there. Where all its children were seen, the lost ends were of those that have ended.
     """
-    if _sees_all_below(view, one):
+    if sees_all_below(view, one):
         return False
     lost = view.once(_with_lost_ends).get(one.process_key, Counter())
     return min(lost[True], lost[False]) > ended
 
 
-def _sees_all_below(view: View, one: Seen) -> bool:
+def sees_all_below(view: View, one: Seen) -> bool:
     """Were all collected that a process and its descendants have started and that live? A fork server or a shell may stand between."""
     children = view.once(_children)
     todo = [(one.node.name, one.process)]
@@ -53,7 +53,7 @@ def may_lack_holder(view: View, one: Seen) -> bool:
 
     Where all its descendants were seen, that was one who has ended.
     """
-    return bool(view.once(_with_lost_ends).get(one.process_key)) and not _sees_all_below(view, one)
+    return bool(view.once(_with_lost_ends).get(one.process_key)) and not sees_all_below(view, one)
 
 
 def _with_lost_ends(view: View) -> dict[str, Counter[bool]]:

@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.outlook_naps import awake, lives, writes
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     is_plain_sleep,
+    may_wake_soon,
     napping,
     rests,
     sleeps,
@@ -72,9 +73,16 @@ def turns(f: Facts) -> str | None:
 def fills_pipe(f: Facts) -> str | None:
     at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
     reads = f.one.process.read_bytes != 0  # slowly, piece by piece; or nobody knows
-    goes_on = f.one.motion is Motion.BUSY or lives(f) or f.lacks_kernel  # it may read when it has done its step, or stand at a full pipe itself
+    # it may read when it has done its step or its pause, or stand at a full pipe itself
+    goes_on = f.one.motion is Motion.BUSY or lives(f) or f.lacks_kernel or _is_elsewhere(f.one)
     is_full = bool(at_pipe) and not reads and not goes_on and any(writes(f.view, source) for source in at_pipe)
     return "it does not read what it is sent, and the pipe is full" if is_full else None
+
+
+def _is_elsewhere(one: Seen) -> bool:
+    """Does one without a stack stand in a write of its own, or in a pause that ends soon?"""
+    first = one.process.threads[0] if one.process.threads and not one.threads else None
+    return kernel_call(first) == "write" or (first is not None and kernel_call(first) == "sleep" and may_wake_soon(first))
 
 
 def old_child(f: Facts) -> str | None:

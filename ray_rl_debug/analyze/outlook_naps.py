@@ -10,6 +10,7 @@ from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.limits import RARE_CALL_S
 from ray_rl_debug.analyze.looks import looks_at
+from ray_rl_debug.analyze.lost_ends import sees_all_below
 from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
 from ray_rl_debug.analyze.pauses import has_loop, is_asleep, may_wake_soon, wakes_in_time, wakes_often
@@ -147,6 +148,8 @@ def request_may_come(f: Facts) -> str | None:
         return None
     behind = {e.source for e in f.asked} | {f.one.key}
     other = next((o for o in f.view.once(awake) if o.key not in behind), None)
+    if other is None and f.one.process.child_count is not None and not sees_all_below(f.view, f.one):
+        return "one of its threads serves a port, and a child of it that was not seen may send what it waits for"
     return f"one of its threads serves a port, and {other.identity.label}, which {other.does()}, may send what it waits for" if other else None
 
 

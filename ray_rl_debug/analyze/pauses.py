@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.await_chains import pass_work_on, serves_by_name
+from ray_rl_debug.analyze.await_chains import is_read_in_part, pass_work_on, serves_by_name
 from ray_rl_debug.analyze.coroutines import (
     LOCKS,
     OUTSIDE,
@@ -249,6 +249,9 @@ def may_be_fed(one: Seen) -> str | None:
     if fed:
         came = "came" if any(got_data(one.process, e) or any(t.stable is False for t in e.tasks) for e in fed) else "may have come"
         return f"data {came} in for another coroutine than those at {waiting.at}, and it may hand something on"
+    in_part = next((t for t in one.process.async_tasks or () if t.stable is False and is_read_in_part(t)), None)
+    if in_part is not None:
+        return f"its coroutine {in_part.name}, of which not all was read, went on and may hand something on"
     pauses = any(t.chain[0].apart is False for t in napping(one))
     return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.looks import shared_with
+from ray_rl_debug.analyze.lost_ends import sees_all_below
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_children import to_unseen
+from ray_rl_debug.analyze.waits_children import has_orphans, to_unseen
 from ray_rl_debug.model.report import Certainty
 
 _AMONG = "sharers of its memory"
@@ -38,9 +41,25 @@ def shared_memory_edges(view: View) -> Iterator[Edge]:
         if len(others) > _MOST or not others:
             yield to_unseen(one, f"the memory at which pid {one.process.pid} waits", Why.MESSAGE)
             continue
+        if _may_lack_sharer(view, one):
+            yield msgspec.structs.replace(to_unseen(one, f"the memory at which pid {one.process.pid} waits", Why.MESSAGE), among=_AMONG)
         for other in others:
             evidence = f"it waits at memory that processes share; pid {other.process.pid} {other.does()}"
             yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY, among=_AMONG)
+
+
+def _may_lack_sharer(view: View, one: Seen) -> bool:
+    """May one of its family be missing?"""
+    parent = view.by_node_pid.get((one.node.name, one.process.ppid or 0))
+    known = view.once(_whole_families)
+    if parent is not None and parent not in known:
+        known[parent] = sees_all_below(view, view.seen[parent])
+    return parent is None or not known[parent] or has_orphans(view, one)
+
+
+def _whole_families(_: View) -> dict[str, bool]:
+    """By the key of a parent, filled as it is asked for: its children ask the same."""
+    return {}
 
 
 def _was_read(view: View) -> bool:

@@ -273,6 +273,13 @@ core_of_restarted-healthy | tasks                                 | when the res
 tokens_of_rank-healthy | process 13453: async_tasks[0].awaited | for how long a coroutine sleeps
 deaf_environment-healthy | process 3328: threads[0].syscall_arg0 | for the end of which child it waits
 long_prompts         | process 11049: async_tasks[0].chain[0].file | in which code of the program a coroutine writes to a child
+callbacks_over_http-healthy | process 17611                | who may send what a server waits for
+requests_broadcast-healthy  | process 18519: samples       | where a reader pauses
+requests_broadcast-healthy  | process 18520: samples       |
+cores_at_barrier-healthy    | process 21301                | who shares the memory at which others wait
+cores_at_barrier-healthy    | process 21301: ppid          |
+dispatcher_of_gateway-healthy | process 26654: async_tasks[3].awaited | for what a dispatcher waits
+dispatcher_of_gateway-healthy | process 26654: async_tasks[3].chain[0].file |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
