@@ -50,6 +50,9 @@ CANNOT_TELL = {
     "tasks_of_dead-hang": "a child that has ended with the only tasks: no stack is left of it",
     "version_of_killed-hang": "a child that was killed before it published: a judge without a part in it is told as a straggler",
     "critic_of_some-hang": "which ranks a collective is for is in no stack: told as a stalled collective",
+    "acks_of_buckets-hang": "a word that one engine left out, in a queue of multiprocessing: no stack shows who should put it there",
+    "cores_at_barrier-hang": "a barrier in C: no stack shows that others share its memory",
+    "samples_pushed-hang": "a queue that requests fill: no stack shows who should send them",
     "workers_behind_port-hang": "who listens at a port is in no stack: the server that sleeps is told as a straggler",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")
