@@ -82,10 +82,11 @@ def writes(view: View, key: str) -> bool:
 def _reads_pieces(f: Facts) -> bool:
     """Does somebody write into a pipe for it, and did it read meanwhile, or is that not known? Then its look takes a piece each time.
 
-    So it does where the look itself is a read: who wakes up takes the next piece, however long one pause is.
+    So it does where the look itself is a read and one pause fills the window: it takes the next piece when it wakes up.
     """
     thread = f.one.followed or f.one.telling
-    takes = thread is not None and bool(thread.frames) and not _READS.isdisjoint(thread.frames[0].looks or ())
+    rests = thread is not None and thread.kernel is not None and not wakes_often(f.one, thread.kernel)
+    takes = thread is not None and rests and bool(thread.frames) and not _READS.isdisjoint(thread.frames[0].looks or ())
     writers = (e.source for e in f.asked if e.why is Why.PIPE)
     return (takes or f.one.process.read_bytes != 0) and any(writes(f.view, source) for source in writers)
 

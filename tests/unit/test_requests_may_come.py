@@ -18,7 +18,7 @@ FUTEX, SLEEP, WRITE = 202, 230, 1
 
 
 def asleep(one: Process) -> Process:
-    return replace(one, threads=tuple(replace(t, wakes_in_s=20.0) if t.tid == one.pid else t for t in one.threads))
+    return replace(one, threads=tuple(replace(t, wakes_in_s=20.0, run_slices=6) if t.tid == one.pid else t for t in one.threads))
 
 
 @pytest.mark.parametrize(("works", "serves", "state"), [(True, True, State.SLOW), (False, True, State.HANG), (True, False, State.HANG)])
