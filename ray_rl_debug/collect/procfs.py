@@ -152,7 +152,8 @@ def read_environment(pid: int, proc: Path = PROC) -> list[tuple[str, str]] | Non
 def _of_memory(pid: int, name: str, limit: int, proc: Path) -> bytes | None:
     """A file about the memory of a process. One whose first thread has ended shows it through a thread that the kernel still keeps."""
     data = read_bytes(proc / str(pid) / name, limit)
-    if data:
+    stat = read_stat(proc / str(pid)) if not data else None
+    if stat is None or stat.state != "Z" or stat.threads < 2:
         return data
     others = (proc / str(pid) / "task" / tid for tid in _list_threads(pid, proc) if tid != str(pid))
     return next((kept for task in others if (kept := read_bytes(task / name, limit))), data)

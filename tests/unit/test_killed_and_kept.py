@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, process, ray_state, snapshot
 
 from ray_rl_debug.collect.procfs import read_arguments, read_environment
@@ -15,15 +16,19 @@ from ray_rl_debug.model.snapshot import Thread
 STEP = f"{ALL_REDUCE} Trainer.step@app/trainer.py:30 {EXECUTOR} {MAIN}"
 
 
-def test_its_memory_is_read_through_the_thread_that_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", ["Z", "D"])
+def test_its_memory_is_read_through_the_thread_that_is_left(state: str, tmp_path: Path) -> None:
+    """Of one that only stands in the kernel no other thread is asked: each might take as long as the first."""
     kept = tmp_path / "7" / "task" / "9"
     kept.mkdir(parents=True)
     (tmp_path / "7" / "task" / "7").mkdir()
     (tmp_path / "7" / "cmdline").write_bytes(b"")
+    (tmp_path / "7" / "stat").write_text(f"7 (python) {state} 1 " + "0 " * 13 + "20 0 2 0 100 0 0 " + "0 " * 30)
     (kept / "cmdline").write_bytes(b"python\0train.py\0")
     (kept / "environ").write_bytes(b"RANK=1\0WORLD_SIZE=3\0")
-    assert read_arguments(7, tmp_path) == ["python", "train.py"]
-    assert read_environment(7, tmp_path) == [("RANK", "1"), ("WORLD_SIZE", "3")]
+    has_ended = state == "Z"
+    assert read_arguments(7, tmp_path) == (["python", "train.py"] if has_ended else [])
+    assert read_environment(7, tmp_path) == ([("RANK", "1"), ("WORLD_SIZE", "3")] if has_ended else None)
     assert read_environment(8, tmp_path) is None
 
 
