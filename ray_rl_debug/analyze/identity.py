@@ -168,7 +168,7 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
         named = _NAME_RANK.match(actor.name)
         if named:
             return named["role"], int(named["rank"]), "actor name"
-    if actor is None and process.title and (told := _NAME_RANK.match(process.title)) is not None:
+    if actor is None and source_of(process) is not None and (told := _NAME_RANK.match(process.title)) is not None:
         return told["role"], int(told["rank"]), "title"  # as whoever posted its stack calls it
     arguments = dict(_ARGV.findall(process.title)) if "--" in process.title else None
     if arguments and "role" in arguments and _int(arguments.get("worker-index")) is not None:

@@ -22,11 +22,11 @@ _REMEDY = (
 
 def found_in_threads(scene: Scene, rule: ModuleType) -> Iterator[Found]:
     """Worlds that stand in collectives, where a rank stands in two of one group. Of ranks that all do so none is the odd one."""
-    for world in scene.worlds:
+    for world in scene.worlds if not scene.view.by_hand else ():  # stacks alone do not tell groups
         if world.missing or not all(is_waiting(m) and m.motion is Motion.FROZEN for m in world.members):
             continue
         both = [(m, thread) for m in world.members if (thread := _second_in_group(m)) is not None]
-        if not both or scene.view.by_hand:
+        if not both:
             continue
         first, second = both[0]
         named = ", ".join(m.where() for m, _ in both[:3]) + (f" and {len(both) - 3} more" if len(both) > 3 else "")
