@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ray_rl_debug.bounded.own_python import own_module
+from ray_rl_debug.demo.interruptions import Interruptions
 from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Snapshot
@@ -56,41 +57,25 @@ def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Repor
 
 @contextlib.contextmanager
 def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
-    folder = tempfile.mkdtemp(prefix="rrd-")  # short: Unix socket paths are limited to 107 bytes
-    job: subprocess.Popen[str] | None = None
-    try:
-        progress("starting two Ray nodes and a miniature RL job")
-        with _interrupted_later():
-            job = _started(folder)
-        yield json.loads(_first_line(job, os.path.join(folder, LOG)))
-    finally:
+    with Interruptions() as interruptions:
+        folder = tempfile.mkdtemp(prefix="rrd-")  # short: Unix socket paths are limited to 107 bytes
+        job: subprocess.Popen[str] | None = None
         try:
-            progress("stopping the demo's cluster")
+            try:
+                progress("starting two Ray nodes and a miniature RL job")
+                job = _started(folder)
+                with interruptions.heard():
+                    yield json.loads(_first_line(job, os.path.join(folder, LOG)))
+            finally:
+                with interruptions.heard():  # a second signal ends the waiting
+                    progress("stopping the demo's cluster")
+                    if job is not None:
+                        _close(job)
+        finally:
             if job is not None:
-                _close(job)
-        finally:  # also when a second signal ends the waiting, such as timeout's, which comes twice
-            with _interrupted_later():
-                if job is not None:
-                    _end(job)
-                _end_rest(folder)
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """While a process is started or ended nothing interrupts us: it would live on, and nobody would know of it."""
-    came: list[int] = []
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    heard = [n for n, handler in before.items() if callable(handler)]
-    for number in heard:
-        signal.signal(number, lambda n, _: came.append(n))
-    try:
-        yield
-    finally:
-        for number in heard:
-            signal.signal(number, before[number])
-    if came:
-        raise KeyboardInterrupt
+                _end(job)
+            _end_rest(folder)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _started(folder: str) -> subprocess.Popen[str]:
@@ -135,11 +120,10 @@ def _close(job: subprocess.Popen[str]) -> None:
 
 def _end_rest(folder: str) -> None:
     """Ray's own processes, which live in sessions of their own and would go on writing: known by the folder in their environment."""
-    mark, until = f"RAY_TMPDIR={folder}".encode(), time.monotonic() + 5.0
-    while time.monotonic() < until:
+    mark, until, seen_none = f"RAY_TMPDIR={folder}".encode(), time.monotonic() + 5.0, 0
+    while time.monotonic() < until and seen_none < 2:  # twice: one that starts a program at this moment shows no environment
         left = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid() and mark in _environment(name)]
-        if not left:
-            return
+        seen_none = 0 if left else seen_none + 1
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
