@@ -60,16 +60,19 @@ def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     with Interruptions() as interruptions:
         folder = tempfile.mkdtemp(prefix="rrd-")  # short: Unix socket paths are limited to 107 bytes
         job: subprocess.Popen[str] | None = None
+        stands = False
         try:
             try:
                 progress("starting two Ray nodes and a miniature RL job")
                 job = _started(folder)
                 with interruptions.heard():
-                    yield json.loads(_first_line(job, os.path.join(folder, LOG)))
+                    line = _first_line(job, os.path.join(folder, LOG))
+                    stands = True
+                    yield json.loads(line)
             finally:
                 with interruptions.heard():  # a second signal ends the waiting
                     progress("stopping the demo's cluster")
-                    if job is not None:
+                    if job is not None and stands:  # one that still starts would not read that it may end
                         _close(job)
         finally:
             if job is not None:
