@@ -49,6 +49,8 @@ _ABOUT = tuple(
         r"^(?P<node>[a-z0-9][a-z0-9.-]{0,80}) +\d+/\d+ +[A-Z]\w{3,40} +\d+ ",  # a pod in kubectl's table
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
+        r"\bEngine core proc(?:ess)? (?P<program>EngineCore(?:_DP\d+)?) died\b",
+        r"\bMPClient: (?P<program>engine core) exited unexpectedly\b",
         r"\bsending SIG(?:KILL|TERM) to process (?P<pid>\d+)\b",
         r"\b(?P<program>[A-Za-z][\w-]{0,60}) \(pid\W{1,2}(?P<pid>\d+)\),? (?:the \w+ )?(?:died|(?:crash|exit|end|terminat)ed|was \w+ed|is dead)\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",

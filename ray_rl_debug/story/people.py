@@ -57,7 +57,26 @@ def unified(books: Sequence[LogBook]) -> list[LogBook]:
         if all(len(said[field]) <= 1 for field in ("node", "ip", "rank")):
             more = {field: next(iter(values)) for field, values in said.items() if len(values) == 1}
             better |= {n: one for n in names if (one := msgspec.structs.replace(n, **more)) != n}
+    better |= _called_by_role(books)
     return [_renamed(book, better) if any(n in better for n in _names_in(book)) else book for book in books]
+
+
+def _called_by_role(books: Sequence[LogBook]) -> dict[LogWriter, LogWriter]:
+    """Of those that are called by a role alone (*the engine core*): the one process of that role, where there is one."""
+    of_role: dict[str, set[LogWriter]] = defaultdict(set)
+    bare = set()
+    for name in (name for book in books for name in _names_in(book)):
+        if name.program is None:
+            continue
+        if name == LogWriter(program=name.program):
+            bare.add(name)
+        else:
+            of_role[_letters(name.program)].add(name)
+    return {n: next(iter(those)) for n in bare if n.program is not None and len(those := of_role[_letters(n.program)]) == 1}
+
+
+def _letters(role: str) -> str:
+    return "".join(filter(str.isalnum, role)).lower()
 
 
 def _names_in(book: LogBook) -> Iterator[LogWriter]:
