@@ -70,6 +70,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         thread: The kernel's view of that thread.
         core: Ray's live statistics, with the count of executed tasks before and after the window.
     """
+    if process.state in ("Z", "X"):
+        return Motion.UNKNOWN, "has ended"
     if core is not None and core.executed_tasks is not None and core.executed_tasks_before is not None:
         done = core.executed_tasks - core.executed_tasks_before
         if done > 0:

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -33,13 +33,14 @@ from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.network import NetworkBytes, read_network
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.permissions import find_doors, remedy
+from ray_rl_debug.collect.printed import Printed
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.rollout_store import read_runners
 from ray_rl_debug.collect.semaphores import PATIENCE, read_semaphores
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
-from ray_rl_debug.collect.starting import is_getting_in, read_printed
+from ray_rl_debug.collect.starting import is_getting_in
 from ray_rl_debug.collect.system_v import read_system_v
 from ray_rl_debug.collect.torch_groups import read_all_torch_groups
 from ray_rl_debug.model import gaps
@@ -63,7 +64,16 @@ NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs
 NO_DOORS = Doors()
 
 T = TypeVar("T")
-Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
+
+
+class Logs(NamedTuple):
+    lines: dict[int | None, tuple[LogLine, ...]]
+    """Known errors, by process; ``None`` holds those of the node."""
+    gaps: tuple[Gap, ...]
+    printed: Printed
+
+
+NO_LOGS = Logs({}, (), Printed(()))
 NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
 NO_GROUPS: dict[int, TorchGroups] = {}
@@ -95,7 +105,7 @@ def collect_node(
     say(f"{len(discovery.found)} process{'' if len(discovery.found) == 1 else 'es'} found")
     side = ThreadPoolExecutor(6, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
-    logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
+    logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options, proc), NO_LOGS)
     tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
     groups_ = side.submit(guard.call, "process groups", lambda: _torch_groups(discovery, options, proc), NO_GROUPS)
     engines = EngineLooks(discovery.found, proc)
@@ -110,9 +120,10 @@ def collect_node(
     late = lateness.stop()
     moved = guard.call("network counters", lambda: read_network(proc), NetworkBytes()).since(network)
     doors = guard.call("what we may read", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
-    log_lines, log_gaps = _result(logs_, ({}, ()))
+    logs = _result(logs_, NO_LOGS)
     name = options.node_name or socket.gethostname()
-    processes, gone, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
+    processes, gone, missing = _read_processes([b for b in before if b], Reader(doors, stacks, logs.lines, guard, proc), name, deadline)
+    processes, node_lines = guard.call("last words", partial(_last_words, processes, gone, logs), (processes, logs.lines.get(None, ())))
     processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     groups = _result(groups_, NO_GROUPS)
@@ -133,7 +144,7 @@ def collect_node(
     counters = _result(counters_, LiveCounters())
     memory = guard.call("the control group", lambda: _cgroup_memory(discovery, proc), CgroupMemory())
     cure = remedy(doors)
-    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *log_gaps, *task_gaps, *counters.gaps)]
+    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *logs.gaps, *task_gaps, *counters.gaps)]
     found_gaps += [*_door_gaps(name, doors, len(processes)), *_driver_gap(name, discovery, cure), *missing]
     if taken < options.samples:
         what, why = f"{options.samples - taken} of {options.samples} samples", "interrupted" if ended.is_set() else "no time was left"
@@ -169,7 +180,7 @@ def collect_node(
         gpus=gpus,
         flight_records=counters.records,
         communicators=counters.polls,
-        log_lines=log_lines.get(None, ()),
+        log_lines=node_lines,
         gaps=(*found_gaps, *guard.gaps(name)),
         took_s=round(time.monotonic() - clock, 3),
         **machine,  # type: ignore[arg-type]
@@ -270,14 +281,21 @@ def _last_tasks(
     return tuple(found), [g for g in missing if g.id != gaps.MEMORY_REFUSED or doors.memory is not False]
 
 
-def _read_logs(discovery: Discovery, options: CollectOptions) -> Logs:
+def _read_logs(discovery: Discovery, options: CollectOptions, proc: Path) -> Logs:
     if not options.logs:
-        return {}, ()
+        return NO_LOGS
     # a program that was named by its pid need not be in Ray: what it and its children print goes to the same place
-    printed = read_printed([*discovery.starters, *(f.pid for f in discovery.found if f.kind == "named")])
+    printed = Printed([*discovery.starters, *(f.pid for f in discovery.found if f.kind == "named")], proc)
     wanted = [Process(pid=f.pid, title="") for f in discovery.found if f.kind in SAMPLED]
     lines, missing = collect_log_lines(wanted, Path(discovery.session_dir) if discovery.session_dir else None)
-    return {**lines, **{pid: (*lines.get(pid, ()), *more) for pid, more in printed.items()}}, missing
+    return Logs({**lines, **{pid: (*lines.get(pid, ()), *more) for pid, more in printed.read().items()}}, missing, printed)
+
+
+def _last_words(processes: tuple[Process, ...], gone: Sequence[EndedProcess], logs: Logs) -> tuple[tuple[Process, ...], tuple[LogLine, ...]]:
+    """The processes, and the lines of the node, with what those that ended during the window printed until then."""
+    last = logs.printed.read_last({p.pid for p in processes if p.state in ("Z", "X")} | {e.pid for e in gone})
+    processes = tuple(msgspec.structs.replace(p, log_lines=last.pop(p.pid)) if p.pid in last else p for p in processes)
+    return processes, (*logs.lines.get(None, ()), *(line for lines in last.values() for line in lines))
 
 
 def _result(future: Future[T], otherwise: T) -> T:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from ray_rl_debug.bounded.calls import within
-from ray_rl_debug.collect.logs import FILE_S, read_tail
+from ray_rl_debug.collect.logs import FILE_S
 from ray_rl_debug.collect.procfs import PROC, Stat, read_environment, read_stat, read_text
-from ray_rl_debug.model.snapshot import Frame, LogLine, Process
+from ray_rl_debug.model.snapshot import Frame, Process
 
 _COMMS = ("python", "pt_main", "ray")
 _DEFAULT = "/tmp/ray"
@@ -53,41 +50,6 @@ def newest_session(starters: Sequence[int], arguments: Mapping[int, Sequence[str
 
 def _resolve(link: Path) -> tuple[Path, float]:
     return link.resolve(strict=True), link.lstat().st_mtime
-
-
-def read_printed(pids: Iterable[int], proc: Path = PROC) -> dict[int, tuple[LogLine, ...]]:
-    """Known errors at the end of what these programs printed, where that goes to files: a program that is not in Ray has no log of Ray's.
-
-    Also the files that a rendered job script keeps in its LOG_DIR; there the output itself goes into a pipe.
-    """
-    found = {}
-    for pid in pids:
-        lines: list[LogLine] = []
-        for path, name in _printed_files(pid, proc):
-            try:
-                # the links of descriptors are the kernel's own; a name is anybody's
-                lines += (msgspec.structs.replace(line, file=name) for line in read_tail(path, follow=path.parent.name == "fd"))
-            except OSError:
-                continue
-        if lines:
-            found[pid] = tuple(dict.fromkeys(lines))
-    return found
-
-
-def _printed_files(pid: int, proc: Path) -> list[tuple[Path, str]]:
-    files = []
-    for number in (1, 2):
-        path = proc / str(pid) / "fd" / str(number)
-        try:
-            if stat.S_ISREG(within(FILE_S, path.stat).st_mode):
-                files.append((path, os.readlink(path)))
-        except OSError:
-            continue
-    environment = dict(read_environment(pid, proc) or ())
-    if not files and "SLURM_JOB_ID" in environment and environment.get("LOG_DIR", "").startswith("/"):
-        kept = (Path(environment["LOG_DIR"], f"{name}.log") for name in ("driver", f"start-{environment.get('SLURMD_NODENAME', '')}"))
-        files = [(path, str(path)) for path in kept]
-    return list({name: (path, name) for path, name in files}.values())
 
 
 def is_getting_in(process: Process, frames: Sequence[Frame], stacks: Sequence[Sequence[int]]) -> bool:

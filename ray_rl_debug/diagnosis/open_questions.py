@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import NamedTuple
 
 from ray_rl_debug.analyze.coroutines import line_of, own_frame, serves
@@ -19,6 +20,7 @@ from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_poll import ASKS
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.scene import Scene
+from ray_rl_debug.signatures import find
 
 LONGER_SAMPLES, LONGER_INTERVAL_S = 5, 5.0
 LONGER = f"rayrl-debug snapshot --samples {LONGER_SAMPLES} --interval {LONGER_INTERVAL_S:g}"
@@ -26,6 +28,8 @@ LONGER = f"rayrl-debug snapshot --samples {LONGER_SAMPLES} --interval {LONGER_IN
 LONGER_S = (LONGER_SAMPLES - 1) * LONGER_INTERVAL_S
 LONGEST = f"rayrl-debug snapshot --samples {LONGER_SAMPLES} --interval {3 * LONGER_INTERVAL_S:g}"
 """The next after that one."""
+_TELLS = ("critical", "cascade")
+"""Effects of known errors that say something of an end."""
 _READ_MORE = "rayrl-debug doctor"
 """It says what may not be read on each node, and what to do about it."""
 
@@ -124,12 +128,16 @@ def ended(scene: Scene) -> Open | None:
     one = next((s for s in scene.view if s.has_ended and s.process.kind == "named"), None)
     if one is None:
         return None
-    return Open(f"{one.where()} has ended{how_ended(one.process.exit_code)}", "its log says why", "rayrl-debug report LOG")
+    reason, settles = f"{one.where()} has ended{how_ended(one.process.exit_code)}", "its log says why"
+    line = next((x for x in reversed(one.process.log_lines) if (known := find(x.signature)) is not None and known.effect in _TELLS), None)
+    if line is None:
+        return Open(reason, settles, "rayrl-debug report LOG")
+    return Open(f"{reason}; {line.file}:{line.line_number} says: {line.text.rstrip('.')}", settles, f"rayrl-debug report {shlex.quote(line.file)}")
 
 
 def at_unseen_gpu(scene: Scene) -> Open | None:
     """Processes that wait for their GPU, where nobody measured what that does: it may compute, or wait for other ranks for ever."""
-    waiting = [s for s in scene.view if s.kind in (Kind.CUDA, Kind.CODE) and s.motion is Motion.UNKNOWN and len(s.places) > 1]
+    waiting = [s for s in scene.view if s.kind in (Kind.CUDA, Kind.CODE) and s.motion is Motion.UNKNOWN and not s.has_ended and len(s.places) > 1]
     if not waiting:
         return None
     one = waiting[0]

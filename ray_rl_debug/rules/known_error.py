@@ -5,7 +5,8 @@ Story
     carries the id of the error's signature.
 
 Evidence
-    The line, its file, and the process that wrote it.
+    The line, its file, and the process that wrote it; the line may name another one. A program that was looked at by its number and ended
+    meanwhile is told by its last lines.
 
 Remedy
     That of the signature.
@@ -23,7 +24,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
+from ray_rl_debug.analyze.deaths import how_ended
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.logs.named import named_in
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node
@@ -110,6 +113,10 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, seen in scene.process_roots():
         if seen.key in by_writer and root.waiters:
             yield Found(finding=_of_process(seen, by_writer[seen.key]), explains=frozenset([seen.key]))
+    for held in by_writer.values():
+        writer = held[0].writer
+        if writer is not None and writer.has_ended and writer.kept_by is None and not any(root.nodes == (writer.key,) for root in scene.graph.roots):
+            yield Found(finding=_of_ended(writer, held), explains=frozenset([writer.key]))
     loose = [one for one in written if one.writer is None and pid_of_log(one.line.file) is None]
     if loose and (scene.graph.roots or scene.view.by_hand) and not any(s.is_at_work for s in scene.view):
         yield next(_of_logs(loose, Certainty.POSSIBLE, scene.story))
@@ -253,6 +260,27 @@ def _of_process(seen: Seen, held: list[_Written]) -> Finding:
     summary = f"{seen.where()} printed a known error: {first.signature.title}"
     evidence = [*(_evidence(w.line) for w in held[:MAX_LINES]), stack_evidence(seen)]
     return _finding(first.signature, Certainty.LIKELY, summary, [seen.who()], evidence, seen.phase)
+
+
+def _of_ended(seen: Seen, held: list[_Written]) -> Finding:
+    """The line may name another process, whose end it tells. Behind the words of a victim it is what followed."""
+    first = held[0]
+    above = (x for x in seen.process.log_lines if x.file == first.line.file and x.line_number < first.line.line_number)
+    victims = [x for x in above if _is_victims(x)][:1]
+    named = named_in(first.line.text)
+    label = " ".join(part for part in (named.program, f"rank {named.rank}" if named.rank else None) if part) if named is not None else ""
+    pid = named.pid if named is not None else None
+    who = Who(label=label or f"pid {pid}", node=seen.node.name, pid=pid) if label or pid is not None else seen.who()
+    summary = f"{seen.where()} has ended{how_ended(seen.process.exit_code)}; its log says of {who.label}: {first.signature.title}"
+    if victims:
+        summary += "; before that another process lost its connection or its peer"
+    evidence = [*(_evidence(line) for line in (*victims, *(w.line for w in held[:MAX_LINES]))), stack_evidence(seen)]
+    return _finding(first.signature, Certainty.POSSIBLE if victims else Certainty.LIKELY, summary, [who], evidence, seen.phase)
+
+
+def _is_victims(line: LogLine) -> bool:
+    signature = signatures.find(line.signature)
+    return signature is not None and signature.effect == "cascade"
 
 
 def _finding(signature: Signature, certainty: Certainty, summary: str, who: list[Who], evidence: list[Evidence], phase: str | None = None) -> Finding:

@@ -20,9 +20,9 @@ from ray_rl_debug.collect.async_tasks.elf import find_python
 from ray_rl_debug.collect.async_tasks.memory import Mapping, Memory, Spent
 from ray_rl_debug.collect.environ import find_symbol, read_environment_now
 from ray_rl_debug.collect.logs import collect_log_lines
+from ray_rl_debug.collect.printed import Printed
 from ray_rl_debug.collect.procfs import read_stat
 from ray_rl_debug.collect.source_lines import read_calls
-from ray_rl_debug.collect.starting import read_printed
 from ray_rl_debug.watch.signals import Known, SignReader
 
 pytestmark = pytest.mark.integration
@@ -66,7 +66,7 @@ def test_output_into_a_fifo(tmp_path: Path) -> None:
         reader = SignReader()
         reader.watch([known(child.pid)])
         reader.read()
-        read_printed([child.pid])
+        Printed([child.pid]).read()
         assert readers_of(fifo) == {os.getpid()}, "somebody else reads it"
         assert len([fd for fd in os.listdir("/proc/self/fd") if _leads_to(fd, fifo)]) == 1
         assert child.stdin is not None
