@@ -270,6 +270,8 @@ def _of_ended(seen: Seen, held: list[_Written]) -> Finding:
     named = named_in(first.line.text)
     label = " ".join(part for part in (named.program, f"rank {named.rank}" if named.rank else None) if part) if named is not None else ""
     pid = named.pid if named is not None else None
+    if label and pid is None and named is not None and named.rank is None:
+        label = f"{label} of {seen.name}"  # a part, called by its role
     who = Who(label=label or f"pid {pid}", node=seen.node.name, pid=pid) if label or pid is not None else seen.who()
     summary = f"{seen.where()} has ended{how_ended(seen.process.exit_code)}; its log says of {who.label}: {first.signature.title}"
     if victims:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.model.claims import Who
-from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
+from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogWriter
 
 
 def person(writer: LogWriter, book: LogBook) -> Who:
@@ -24,6 +24,15 @@ def person(writer: LogWriter, book: LogBook) -> Who:
     label = " ".join(parts) or book.file.rsplit("/", 1)[-1]
     rank = int(writer.rank) if writer.rank is not None and writer.rank.isdigit() else None
     return Who(label=label, node=node, pid=writer.pid, rank=rank, role=writer.program)
+
+
+def told_person(event: LogEvent, book: LogBook) -> Who:
+    """Whom a line is about; one that it calls by a role alone is a part of the process that tells it."""
+    about, writer = event.about, event.writer
+    if about is None or about.program is None or about != LogWriter(program=about.program) or writer.pid is None:
+        return person(about or writer, book)
+    who = person(about, book)
+    return msgspec.structs.replace(who, label=f"{who.label} of {person(writer, book).label}")
 
 
 def is_same(a: LogWriter, b: LogWriter) -> bool:

@@ -12,7 +12,7 @@ from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates, names_exception, was_told_to_end
 from ray_rl_debug.story.clocks import Shift, clock_text, is_comparable, shifts
 from ray_rl_debug.story.noted import WHY, only_noted
-from ray_rl_debug.story.people import person, unified
+from ray_rl_debug.story.people import told_person, unified
 from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
 from ray_rl_debug.story.stills import stills
 from ray_rl_debug.story.taken_back import taken_back
@@ -179,7 +179,7 @@ def _entry(group: Sequence[Candidate], role: str, first: Candidate | None) -> St
 
 
 def _people(group: Sequence[Candidate]) -> tuple[Who, ...]:
-    return tuple(dict.fromkeys(person(c.subject, c.book) for c in group))
+    return tuple(dict.fromkeys(told_person(c.event, c.book) for c in group))
 
 
 def _summary_of_noted(logged: Sequence[StoryEntry], stopped: str | None) -> str:

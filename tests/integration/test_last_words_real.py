@@ -47,7 +47,7 @@ def looked_at(tmp_path: Path, lines: str, *, name: str = "server.log") -> Report
 
 
 @pytest.mark.parametrize(
-    ("lines", "cause", "who"), [(WORKER, "engine-died", "VllmWorker rank 0"), (CORE + "\n" + SERVER, "engine-died", "engine core")]
+    ("lines", "cause", "who"), [(WORKER, "engine-died", "VllmWorker rank 0"), (CORE + "\n" + SERVER, "engine-died", "engine core of python")]
 )
 def test_its_last_words_name_who_ended_first(lines: str, cause: str, who: str, tmp_path: Path) -> None:
     report = looked_at(tmp_path, lines)

@@ -322,3 +322,14 @@ def test_what_a_caller_says_of_a_dead_actor_is_about_the_actor(tmp_path: Path, r
     assert (first.signature, [w.pid for w in first.who]) == ("RRD692" if reason else "RRD6125", [88213])
     assert {w.pid for f in report.findings for w in f.who} == {88213}
     assert report.findings[0].cause is Cause.RANK_DIED
+
+
+GONE = "(APIServer pid=8518) WARNING 11-28 09:18:40 [core_client.py:817] [shutdown] MPClient: engine core exited unexpectedly; starting cleanup"
+
+
+@pytest.mark.parametrize(("pids", "label"), [((8937,), "EngineCore pid 8937"), ((8937, 8938), "engine core of APIServer pid 8518")])
+def test_who_is_called_by_a_role_is_its_one_process(pids: tuple[int, ...], label: str, tmp_path: Path) -> None:
+    """The core says nothing of its own end; the server calls it by its role. Of two cores nobody can tell which."""
+    served = "".join(f"(EngineCore pid={pid}) INFO 11-28 09:18:39 [core.py:27] step: 3 loss: 0.5\n" for pid in pids)
+    report = report_on(tmp_path, {"server.log": f"{served}{GONE}\n"})
+    assert [w.label for w in report.findings[0].who] == [label]
