@@ -1,4 +1,4 @@
-"""Which real tests plain ``pytest`` runs: a few of each kind, named in ``quick.txt``. For all others name their markers."""
+"""Which tests plain ``pytest`` runs: those of ``quick.txt`` of the real ones, all but those of ``thorough.txt`` of the others. Else name markers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-QUICK = frozenset(
-    line.strip() for line in (Path(__file__).parent / "quick.txt").read_text().splitlines() if line.strip() and not line.startswith("#")
-)
+
+def _named(list_: str) -> frozenset[str]:
+    lines = (line.strip() for line in (Path(__file__).parent / list_).read_text().splitlines())
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+MARKED = {name: _named(f"{name}.txt") for name in ("quick", "thorough")}
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; numpy's threads would wait for each other with all cores
 
@@ -23,8 +27,9 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what ``quick.txt`` names: a file, a test, or one of its parameters."""
+    """Marks what the two lists name: a file, a test, or one of its parameters."""
     for item in items:
         file, _, name = item.nodeid.removeprefix("tests/").partition("::")
-        if {file, f"{file}::{name.partition('[')[0]}", f"{file}::{name}"} & QUICK:
-            item.add_marker("quick")
+        for mark, named in MARKED.items():
+            if {file, f"{file}::{name.partition('[')[0]}", f"{file}::{name}"} & named:
+                item.add_marker(mark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -80,24 +81,27 @@ def imports(name: str) -> Iterator[str]:
                     yield module
 
 
-GRAPH: Mapping[str, frozenset[str]] = {name: frozenset(imports(name)) - {name, "ray_rl_debug"} for name in MODULES}
+@functools.cache
+def graph() -> Mapping[str, frozenset[str]]:
+    """Who imports whom; read once, by whoever runs these tests, not by everybody who collects them."""
+    return {name: frozenset(imports(name)) - {name, "ray_rl_debug"} for name in MODULES}
 
 
 def room_of(name: str) -> str:
     return name.split(".")[1] if "." in name else "__init__"
 
 
-def upwards(graph: Mapping[str, frozenset[str]]) -> list[str]:
+def upwards(edges: Mapping[str, frozenset[str]]) -> list[str]:
     """Imports of a package that stands higher."""
     height = {room: i for i, room in enumerate(ORDER)}
-    pairs = [(a, b) for a in graph for b in sorted(graph[a]) if room_of(a) in height]
+    pairs = [(a, b) for a in edges for b in sorted(edges[a]) if room_of(a) in height]
     return [f"{a} -> {b}" for a, b in pairs if height.get(room_of(b), len(ORDER)) > height[room_of(a)]]
 
 
-def ring(graph: Mapping[str, frozenset[str]]) -> list[str]:
+def ring(edges: Mapping[str, frozenset[str]]) -> list[str]:
     """Modules that import each other in a ring; empty when there is none."""
     try:
-        TopologicalSorter(graph).prepare()
+        TopologicalSorter(edges).prepare()
     except CycleError as e:
         return list(e.args[1])
     return []
@@ -109,11 +113,11 @@ def test_every_package_has_its_place() -> None:
 
 
 def test_no_package_imports_one_above_it() -> None:
-    assert upwards(GRAPH) == []
+    assert upwards(graph()) == []
 
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
-    assert ring(GRAPH) == []
+    assert ring(graph()) == []
 
 
 def holds_a_rule(name: str) -> bool:
@@ -139,6 +143,6 @@ def test_the_architecture_page_tells_the_same_order() -> None:
     ("low", "high"), [("ray_rl_debug.model.codec", "ray_rl_debug.watch.loop"), ("ray_rl_debug.collect.node", "ray_rl_debug.capture.here")]
 )
 def test_a_planted_import_is_found(low: str, high: str) -> None:
-    planted = {**GRAPH, low: GRAPH[low] | {high}}
+    planted = {**graph(), low: graph()[low] | {high}}
     assert upwards(planted) == [f"{low} -> {high}"]
     assert low in ring(planted)

@@ -6,13 +6,13 @@ import itertools
 import json
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from integration.clusters import command, program
 
-pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")]
 
 
 @pytest.fixture(scope="module")

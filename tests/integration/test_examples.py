@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ from peers import answer_of_report
 from scoring import judge
 from truth import EVERY_RUN, TABLE, Row
 
-pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
+pytestmark = [pytest.mark.integration, pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")]
 
 Start = Callable[[str], tuple[subprocess.Popen[str], dict[str, Any]]]
 
