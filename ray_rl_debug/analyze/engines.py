@@ -268,6 +268,13 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
                 yield _moved(worker, f"{seen[key].name} receives its answers")
 
 
+def may_hold_requests(seen: Mapping[str, Seen], engine: Engine) -> frozenset[str]:
+    """Schedulers that only turn their loops, of an engine whose servers' coroutines were not read: at rest or paused, nobody knows."""
+    if not engine.servers or any(seen[s].process.async_tasks is not None for s in engine.servers) or new_tokens(seen, engine):
+        return frozenset()
+    return frozenset(key for key in engine.cores if _turns(seen[key], engine))
+
+
 def new_tokens(seen: Mapping[str, Seen], engine: Engine) -> int | None:
     """Tokens that the engine's own counter gained between two looks; None where it was not asked, or does not tell."""
     told = [s.process.engine for s in (seen[k] for k in engine.servers) if s.process.engine is not None]

@@ -8,6 +8,7 @@ import msgspec
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.engines import may_hold_requests
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks, wakes_soon
 from ray_rl_debug.analyze.progress import Motion
@@ -169,6 +170,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     # a process that runs may wait in a loop: without stacks only finished calls are progress
     progress = (Motion.MOVING, Motion.BUSY) if scene.view.has_stacks else (Motion.MOVING,)
     moving = [s for s in seen if s.motion in progress]
+    turning = {key for engine in scene.view.engines for key in may_hold_requests(scene.view.seen, engine)}
     awaited = [scene.view.seen[r.nodes[0]] for r in scene.graph.at_work if r.nodes[0] in scene.view.seen]
     # of a lane that may still go on the process itself is seen to move
     not_overdue = [one for one in awaited if one.motion is not Motion.MOVING and one.lane_of is None]
@@ -208,6 +210,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
+    if all(s.key in turning for s in moving) and (unread := unread_requests(scene)) is not None:
+        return _open(unread)
     at_gpu = at_unseen_gpu(scene)
     if at_gpu is not None:
         return _open(at_gpu)
@@ -217,9 +221,6 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
     asks = any(s.process.kind == "driver" and (s.kind in WAITS_FOR_RAY or _pauses_in_step(s)) for s in seen)
     if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
-        unread = unread_requests(scene)
-        if unread is not None:
-            return _open(unread)
         over = ended(scene) or awaits_loop(scene)
         if over is not None:
             return _open(over)
