@@ -115,7 +115,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_of_process(seen, by_writer[seen.key]), explains=frozenset([seen.key]))
     for held in by_writer.values():
         writer = held[0].writer
-        if writer is not None and writer.has_ended and writer.kept_by is None and not any(root.nodes == (writer.key,) for root in scene.graph.roots):
+        if writer is not None and _is_over(scene, writer):
             yield Found(finding=_of_ended(writer, held), explains=frozenset([writer.key]))
     loose = [one for one in written if one.writer is None and pid_of_log(one.line.file) is None]
     if loose and (scene.graph.roots or scene.view.by_hand) and not any(s.is_at_work for s in scene.view):
@@ -260,6 +260,13 @@ def _of_process(seen: Seen, held: list[_Written]) -> Finding:
     summary = f"{seen.where()} printed a known error: {first.signature.title}"
     evidence = [*(_evidence(w.line) for w in held[:MAX_LINES]), stack_evidence(seen)]
     return _finding(first.signature, Certainty.LIKELY, summary, [seen.who()], evidence, seen.phase)
+
+
+def _is_over(scene: Scene, writer: Seen) -> bool:
+    """Has the program that was asked for ended, and does nobody go on without it? Of others, such as Ray's workers, an end may be their turn."""
+    if writer.process.kind != "named" or not writer.has_ended or writer.kept_by is not None:
+        return False
+    return not any(s.is_at_work for s in scene.view) and not any(root.nodes == (writer.key,) for root in scene.graph.roots)
 
 
 def _of_ended(seen: Seen, held: list[_Written]) -> Finding:
