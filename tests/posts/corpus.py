@@ -91,20 +91,25 @@ def counts_of(snapshot: Snapshot) -> dict[str, int]:
     }
 
 
+def look(folder: Path) -> Outcome:
+    """One post, read and reported."""
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    files = sorted(p for p in folder.iterdir() if p.name != "truth.json" and not p.name.startswith("."))
+    found = Outcome(name=folder.name, form=truth.get("form", ""), truth=truth, counts={})
+    try:
+        snapshot = load(files).snapshot
+    except UnreadableFileError as e:
+        snapshot, found.hint = None, e.hint
+    if snapshot is not None:
+        found.counts = counts_of(snapshot)
+        found.report = diagnose(snapshot)
+    return found
+
+
 def outcomes(folder: Path = HERE) -> Iterator[Outcome]:
-    """Each post of a folder, read and reported."""
+    """Each post of a folder."""
     for truth_file in sorted(folder.glob("*/truth.json")):
-        truth = json.loads(truth_file.read_text(encoding="utf-8"))
-        files = sorted(p for p in truth_file.parent.iterdir() if p.name != "truth.json" and not p.name.startswith("."))
-        found = Outcome(name=truth_file.parent.name, form=truth.get("form", ""), truth=truth, counts={})
-        try:
-            snapshot = load(files).snapshot
-        except UnreadableFileError as e:
-            snapshot, found.hint = None, e.hint
-        if snapshot is not None:
-            found.counts = counts_of(snapshot)
-            found.report = diagnose(snapshot)
-        yield found
+        yield look(truth_file.parent)
 
 
 def percent(part: int, whole: int) -> str:

@@ -25,6 +25,8 @@ _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _STUCK_IN_NAME = re.compile(
     r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) (?:[a-z]\w{0,60}_|torch\.|dist\.)\w", re.IGNORECASE
 )
+_STUCK_WORDS = ("stuck", "blocked", "wait", "hang", "hung", "parked", "sits")
+"""One of them is in each such place: to look for them costs a twentieth of the pattern, and most logs have none."""
 _REST = re.compile(
     r"(?:all |the )*(?:others|other (?:\d{1,4}|two|three|four|five|six|seven)"
     r"|(?:others?|remaining) (?:ones|ranks|processes|boxes|workers|nodes)|rest|everyone else|everybody else)"
@@ -85,7 +87,10 @@ def is_rest(dump: Partial) -> bool:
 
 def _may_tell(text: str) -> bool:
     """Is there code in it, marked as such, or a name with an underscore in which somebody is stuck?"""
-    return "`" in text or "()" in text or _STUCK_IN_NAME.search(text) is not None
+    if "`" in text or "()" in text:
+        return True
+    lower = text.lower()
+    return any(word in lower for word in _STUCK_WORDS) and _STUCK_IN_NAME.search(text) is not None
 
 
 def _without_comment_signs(lines: list[str]) -> list[str]:
