@@ -26,9 +26,10 @@ from ray_rl_debug.diagnosis.verdict import give_verdict
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Report, Who
 from ray_rl_debug.model.snapshot import Gap, Snapshot
-from ray_rl_debug.rules import RULES
+from ray_rl_debug.rules import RULES, first_failure
 from ray_rl_debug.rules.known_error import critical_lines, pid_of_log
 from ray_rl_debug.rules.scene import Found, Scene
+from ray_rl_debug.story.candidates import waited_in_vain
 from ray_rl_debug.story.tell import tell
 
 MAX_LINKS = 2000
@@ -148,6 +149,7 @@ def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]
     taken: set[int] = set()
     chosen: list[tuple[int, int, tuple[str, int], Finding]] = []
     covered: set[str] = set()
+    has_end = scene.view.by_hand and any(_tells_end(scene, f.finding) for _, f in found)
     for root in scene.graph.roots:
         if set(root.nodes) <= covered:
             continue
@@ -157,7 +159,8 @@ def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]
         _, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
         if index not in taken:
             taken.add(index)
-            place = _place_of_root(scene, root, best.finding, found)
+            is_behind = has_end and _names_nobody(root, best.finding)
+            place = _BEHIND_AN_END if is_behind else _place_of_root(scene, root, best.finding)
             chosen.append((_rank(best.finding.certainty), place, (best.finding.id, 0), _complete(scene, best, root)))
         covered |= best.explains
     for _, one in sorted(((o, f) for i, (o, f) in enumerate(found) if i not in taken), key=lambda x: x[0]):
@@ -166,7 +169,8 @@ def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]
         covered |= one.explains
         # errors of logs stay in the order in which they came
         tie = (_LOGGED, len(chosen)) if signatures.find(one.finding.id) is not None else (one.finding.id, 0)
-        chosen.append((_rank(one.finding.certainty), _place_of_other(scene, one.finding), tie, _complete(scene, one, None)))
+        place = _BEHIND_AN_END if has_end and _names_nobody(None, one.finding) else _place_of_other(scene, one.finding)
+        chosen.append((_rank(one.finding.certainty), place, tie, _complete(scene, one, None)))
     chosen.sort(key=lambda c: c[:3])
     return tuple(c[3] for c in chosen)
 
@@ -175,21 +179,33 @@ _LOGGED = "RRD6"
 """How the ids of known errors begin."""
 
 
-def _place_of_root(scene: Scene, root: Root, finding: Finding, found: Sequence[tuple[int, Found]]) -> int:
-    """More waiters first. In files, who waits at the other end of a connection that nobody knows comes behind what a log says of somebody's end;
-    so does a collective of which nobody is seen to be missing, when the log says that a process died."""
-    if scene.view.by_hand and finding.cause is Cause.COLLECTIVE_STALLED and any(_tells_death(f.finding) for _, f in found):
-        return 1
+def _place_of_root(scene: Scene, root: Root, finding: Finding) -> int:
+    """More waiters first. In files, who waits at the other end of a connection that nobody knows comes behind what a log says of somebody's end."""
     waits_outside = scene.view.by_hand and all(n in scene.view.seen and distance(scene.view.seen[n]) for n in root.nodes)
     return 1 if waits_outside and not root.waiters else -len(root.waiters)
 
 
 _DEATHS = (Cause.RANK_DIED, Cause.ENGINE_DIED)
+_BEHIND_AN_END = 2
+"""In files, the place of ranks of which nobody is seen to be missing, and of a ring of ranks that do not tell their peers, when a log says that
+somebody ended."""
 
 
-def _tells_death(finding: Finding) -> bool:
+def _names_nobody(root: Root | None, finding: Finding) -> bool:
+    """Does a finding rest on this alone, that of those who wait nobody else was shown?"""
+    return finding.cause is Cause.COLLECTIVE_STALLED or (finding.cause is Cause.P2P_MISMATCH and root is not None and root.is_cycle)
+
+
+def _tells_end(scene: Scene, finding: Finding) -> bool:
+    """Does a log say that somebody died: in known words, or as the first failure of all, of one that no stack shows?"""
     known = signatures.find(finding.id)
-    return known is not None and known.effect == "critical" and finding.cause in _DEATHS
+    if known is not None:
+        return known.effect == "critical" and finding.cause in _DEATHS
+    if finding.id != first_failure.ID or waited_in_vain(finding.evidence[0].text):
+        return False
+    shown = {n for one in scene.view if one.threads for n in (one.identity.rank, one.process.pid) if n is not None}
+    named = {n for who in finding.who for n in (who.rank, who.pid) if n is not None}
+    return bool(named) and not named & shown
 
 
 def _place_of_other(scene: Scene, finding: Finding) -> int:
