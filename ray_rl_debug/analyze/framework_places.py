@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_places import stdlib_place
-from ray_rl_debug.analyze.torch_calls import COLLECTIVES, P2P, RENDEZVOUS, is_bare_call, is_bare_result, is_bare_wrapper
+from ray_rl_debug.analyze.torch_calls import CALLS_OF_RAY, COLLECTIVES, LOADER, P2P, RENDEZVOUS, is_bare_call, is_bare_result, is_bare_wrapper
 from ray_rl_debug.model.snapshot import Frame, Thread
 
 GROUP_WAIT = "placement_group.wait"
@@ -59,6 +59,10 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
             return Kind.DATALOADER, n
         if i == 0 and not f and n.lower().endswith(_NEXT_OF_LOADER):
             return Kind.DATALOADER, n
+        if not f and n == LOADER:
+            return Kind.DATALOADER, n
+        if not f and frames[i].function in CALLS_OF_RAY:
+            return (Kind.RAY_GET, "get") if n == "get" else (Kind.RAY_WAIT, "wait")
         at_device = (f.startswith("torch/cuda/") and n in _CUDA_WAITS) or (f.startswith("jax/_src/") and n in _JAX_WAITS)
         if n in _JAX_TOGETHER and f.endswith("jax/experimental/multihost_utils.py"):
             return Kind.COLLECTIVE, n

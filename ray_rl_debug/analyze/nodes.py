@@ -20,6 +20,8 @@ class NodeKind(str, enum.Enum):
     TASK = "task"
     """A call of Ray that nobody runs."""
     PLACEMENT_GROUP = "pg"
+    NAMED = "named"
+    """A part or machine of which somebody says that it has not come; named by what that one calls it."""
     RANK = "rank"
     """A rank of a world that was not seen."""
     ABSENT = "absent"

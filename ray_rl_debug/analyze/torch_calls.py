@@ -25,6 +25,9 @@ CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "sca
     "new_group",
 }
 """Names that are nobody else's, also where no file stands beside them."""
+LOADER = "dataloader"
+"""*It sits in the data loader*: which of its functions that is, nobody said."""
+CALLS_OF_RAY = frozenset({"ray.get", "ray.wait"})
 ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatter_object_list gather_object".split())
 """Collectives in which the ranks name one rank as source or destination."""
 MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
@@ -42,8 +45,8 @@ _TORCH_MODULES = frozenset({"dist", "torch.distributed", "accelerator", "self.ac
 
 
 def is_bare_call(frame: Frame) -> bool:
-    """Is it a call of torch's of which somebody wrote the name alone, in a sentence, or as its line has it?"""
-    if not frame.file and not frame.line and frame.function in CALLS_OF_TORCH:
+    """Is it a call of torch's or Ray's of which somebody wrote the name alone, in a sentence, or as its line has it?"""
+    if not frame.file and not frame.line and frame.function in CALLS_OF_TORCH | CALLS_OF_RAY | {LOADER}:
         return True
     module, _, name = frame.function.rpartition(".")
     if is_bare_wrapper(frame):

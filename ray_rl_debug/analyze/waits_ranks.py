@@ -81,11 +81,11 @@ def _told_edges(world: World) -> Iterator[Edge]:
             if remark.kind not in ("except", "missing") or (nobody_waits and remark.kind == "except"):
                 continue
             op = one.place.op if one.place else "collective"
-            for rank in remark.ranks[:_FEW]:
-                if rank not in shown:
-                    evidence = f"{remark.file}:{remark.line} says: {remark.text[:120]}"
-                    target = node_of_rank(world.key, rank)
-                    yield Edge(source=one.key, target=target, why=Why.TOLD, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+            absent = [node_of_rank(world.key, rank) for rank in remark.ranks[:_FEW] if rank not in shown]
+            absent += [node_of(NodeKind.NAMED, remark.name)] if remark.name is not None else []
+            for target in absent:
+                evidence = f"{remark.file}:{remark.line} says: {remark.text[:120]}"
+                yield Edge(source=one.key, target=target, why=Why.TOLD, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def is_waiting(one: Seen) -> bool:

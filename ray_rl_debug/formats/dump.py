@@ -20,6 +20,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     count: int | None = None
     ranks: tuple[int, ...] = ()
+    name: str | None = None
     apart_s: float | None = None
 
 

@@ -21,7 +21,9 @@ def remarks_of(held: Iterable[tuple[str, Dump]]) -> tuple[Remark, ...]:
     found: dict[tuple[str, str], Remark] = {}
     for file, dump in held:
         for line, said in dump.said:
-            remark = Remark(kind=said.kind, text=said.text, file=file, line=line, count=said.count, ranks=said.ranks, apart_s=said.apart_s)
+            remark = Remark(
+                kind=said.kind, text=said.text, file=file, line=line, count=said.count, ranks=said.ranks, name=said.name, apart_s=said.apart_s
+            )
             found.setdefault((said.kind, said.text), remark)
     return tuple(found.values())[:MAX_REMARKS]
 

@@ -81,11 +81,11 @@ def _count(scene: Scene, waiters: Sequence[str]) -> int:
 
 
 def _told(scene: Scene) -> Iterator[Found]:
-    """Ranks of which a file says that they have not come, without their stacks."""
+    """Ranks, parts and machines of which a file says that they have not come, without their stacks."""
     for root in scene.graph.roots:
         node = root.nodes[0]
         told = [e for e in scene.graph.into([node]) if e.why is Why.TOLD and e.source in scene.view.seen]
-        if kind_of(node) is not NodeKind.RANK or not told:
+        if kind_of(node) not in (NodeKind.RANK, NodeKind.NAMED) or not told:
             continue
         who = scene.who(node)
         waiters = [scene.view.seen[e.source] for e in told]
@@ -100,7 +100,7 @@ def _told(scene: Scene) -> Iterator[Found]:
                 *(Evidence(kind="log", where=who.label, text=text) for text in list(dict.fromkeys(e.evidence for e in told))[:2]),
                 *waiter_evidence(waiters),
             ],
-            remedy=["take the stacks of this rank: py-spy dump --pid", "read its log: an exception, an early return, a longer step"],
+            remedy=["take its stacks: py-spy dump --pid", "read its log: an exception, an early return, a longer step"],
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
 

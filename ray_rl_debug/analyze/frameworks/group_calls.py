@@ -44,11 +44,7 @@ PAIRED: tuple[Spot, ...] = (
             "send_forward_backward_recv_forward_backward",
         )
     ),
-    *(
-        Spot(f"GroupCoordinator.{verb}_{what}", "distributed/parallel_state.py")
-        for verb in ("send", "recv")
-        for what in ("object", "tensor_dict")
-    ),
+    *(Spot(f"GroupCoordinator.{verb}_{what}", "distributed/parallel_state.py") for verb in ("send", "recv") for what in ("object", "tensor_dict")),
 )
 """Megatron-core 0.6 to 0.14; DeepSpeed's pipelines, which paired two ranks by a broadcast; and the groups of vLLM and SGLang, whose stages hand on
 tensors with their names. What one stage sends, its neighbour must receive."""

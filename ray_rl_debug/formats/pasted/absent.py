@@ -20,6 +20,15 @@ _ABSENT = re.compile(
     r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show)(?:e?s|e?d|ing)?\b",
     re.IGNORECASE,
 )
+_NAMED = re.compile(
+    r"\b(?P<name>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}|(?:node|host|machine|stage|engine|replica|worker|server) ?#?\d{1,4}))\b[`*]{0,3} "
+    r"(?:(?:(?:is|was) the (?:only )?one (?:that|which|who) )?(?:(?:is|are|has|have|had|was|were|do|does|did) ?)?"
+    r"(?:never|not|n't|n’t)(?: yet| even)? "
+    r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show|print|logg?|com)(?:e?s|e?d|ing|e)?\b"
+    r"|(?:has|have|shows?) no such (?:line|call|entry|frame|message))",
+    re.IGNORECASE,
+)
+"""The same of parts and machines: ``DP1 never calls it``, ``node 2 has no such line``."""
 _DEAD = re.compile(
     r"\b(?:global )?ranks? ?#?" + said.NUMBERS + r" (?:(?:has|have|had|already|just|since|is|are|was|were|got|been) ){0,3}"
     r"(?:died|crashed|dead|gone|killed|lost|evicted|preempted|OOM[- ]?killed"
@@ -49,16 +58,30 @@ def of_line(text: str) -> Said | None:
     behind = tuple(rank for c in counted if int(c["n"]) < most for rank in said.numbers(c["ranks"]))
     if behind:
         return Said(kind="missing", text=_near(text, counted[0]), ranks=behind)
-    absent = _absent(text) if "ank" in text and len(text) < _MAX_CHARS else None
-    return Said(kind="missing", text=_near(text, absent), ranks=said.numbers(absent["ranks"])) if absent is not None else None
+    if len(text) >= _MAX_CHARS:
+        return None
+    if "ank" in text and (absent := _absent(text)) is not None:
+        return Said(kind="missing", text=_near(text, absent), ranks=said.numbers(absent["ranks"]))
+    return named_absent(text)
+
+
+def named_absent(text: str) -> Said | None:
+    """The part or machine of which a sentence says that it has not come."""
+    found = _NAMED.search(text) if any(word in text for word in ("never", " not ", "n't", "n’t", "no such")) else None
+    if found is None or _is_otherwise(text, found):
+        return None
+    return Said(kind="missing", text=_near(text, found), name=found["name"])
 
 
 def _absent(text: str) -> re.Match[str] | None:
     """Where a sentence says that a rank has not come; None where that would be, or was at some time."""
     found = _ABSENT.search(text) or _DEAD.search(text)
-    if found is None or _OTHERWISE.search(re.split(r"[.;] |, (?:but|and|while) ", text[max(0, found.start() - _NEAR) : found.start()])[-1]):
-        return None
-    return found
+    return None if found is None or _is_otherwise(text, found) else found
+
+
+def _is_otherwise(text: str, found: re.Match[str]) -> bool:
+    before = re.split(r"[.;] |, (?:but|and|while) ", text[max(0, found.start() - _NEAR) : found.start()])[-1]
+    return _OTHERWISE.search(before) is not None
 
 
 def _near(text: str, found: re.Match[str]) -> str:
@@ -69,11 +92,29 @@ def add_to_ranked(told: Sequence[tuple[int, Said]], dumps: Sequence[Partial]) ->
     """What a tool said of ranks without stacks, to those whose stacks are shown with their ranks."""
     ranked = [(d, {*d.ranks, *([d.rank] if d.rank is not None else [])}) for d in dumps if d.threads]
     shown = {rank for _, ranks in ranked for rank in ranks}
+    _add_named([(number, one) for number, one in told if one.name is not None], [d for d in dumps if d.threads])
     for number, one in told:
+        if one.name is not None:
+            continue
         if not shown & set(one.ranks):
             for dump, ranks in ranked:
                 if ranks and not any(s.kind == "missing" for _, s in dump.said):
                     dump.said.append((number, one))
+
+
+def _add_named(told: Sequence[tuple[int, Said]], dumps: Sequence[Partial]) -> None:
+    """What is said of parts and machines, to all others; one that is shown is not absent."""
+    names = [_plain(name) for dump in dumps for name in (dump.label, dump.title, dump.node) if name]
+    for number, one in told:
+        called = re.compile(rf"(?<![a-z0-9]){re.escape(_plain(one.name or ''))}(?!\d)")
+        if not any(called.search(name) for name in names):
+            for dump in dumps:
+                if not any(s.kind == "missing" for _, s in dump.said):
+                    dump.said.append((number, one))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[ _#-]", "", name.lower())
 
 
 def add_to_paragraph(number: int, text: str, dumps: Sequence[Partial]) -> None:

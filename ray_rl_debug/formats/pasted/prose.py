@@ -15,7 +15,21 @@ from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import read_line
 from ray_rl_debug.formats.pasted.partial import Partial, set_names
 from ray_rl_debug.formats.pasted.prose_clauses import clauses
-from ray_rl_debug.formats.pasted.prose_words import AT_ON, DOUBT, ENTERS, GO_IN, IT, NAMED_ENTRY, NUMBERED, STANDS, STUCK, THEY_THERE, WHO, with_nouns
+from ray_rl_debug.formats.pasted.prose_words import (
+    AT_ON,
+    DOUBT,
+    ENTERS,
+    GO_IN,
+    IT,
+    NAMED_ENTRY,
+    NUMBERED,
+    STANDS,
+    STUCK,
+    THEY_THERE,
+    WHO,
+    is_spoken_of,
+    with_nouns,
+)
 
 MAX_BYTES = 256 << 10
 _MAX_CHARS = 2_000
@@ -90,7 +104,7 @@ def _may_tell(text: str) -> bool:
     if "`" in text or "()" in text:
         return True
     lower = text.lower()
-    return any(word in lower for word in _STUCK_WORDS) and _STUCK_IN_NAME.search(text) is not None
+    return (any(word in lower for word in _STUCK_WORDS) and _STUCK_IN_NAME.search(text) is not None) or is_spoken_of(text, lower)
 
 
 def _without_comment_signs(lines: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.formats.pasted import prose_places
-from ray_rl_debug.formats.pasted.prose_words import CLAUSES, ENTERS, STANDS, WHO
+from ray_rl_debug.formats.pasted.prose_words import CLAUSES, ENTERS, IS_SPOKEN, STANDS, WHO
 
 _NEAR = 160
 """Characters behind a name in which its place begins."""
@@ -28,7 +28,7 @@ _RELATIVE = re.compile(r"[`*\s]{0,3},? ?(?:which|that|who)\s(?:is|are|was|were|s
 """*rank 0, which is still in ...*: what is told of an object."""
 _AT_ONCE = re.compile(
     r"(?:['’]s?)?[`*)\s]{0,4}(?:\([^()`]{0,40}\)\s)?(?:(?:is|are|was|were|still|only|just|now|already|sitting|main thread) ){0,3}"
-    r"(?:in|at|on|inside|within)\s[^`.;]{0,24}?(?=`|[\w.:]{1,60}\(\)|[a-z]\w{0,60}_\w)",
+    r"(?:in|at|on|inside|within)\s[^`.;]{0,24}?(?=`|[\w.:]{1,60}\(\)|[a-z]\w{0,60}_\w|" + IS_SPOKEN + ")",
     re.IGNORECASE,
 )
 """A place right behind a name, as where an earlier verb goes for it too."""

@@ -7,7 +7,7 @@ import re
 from ray_rl_debug.formats.dump import CodePlace
 from ray_rl_debug.formats.pasted import joined
 from ray_rl_debug.formats.pasted.frames import read_frame
-from ray_rl_debug.formats.pasted.prose_words import DOUBT
+from ray_rl_debug.formats.pasted.prose_words import DOUBT, IS_SPOKEN, SPOKEN_CALLS, SPOKEN_WORK
 
 _LINKED = 16
 """Characters between two names of one place."""
@@ -17,7 +17,9 @@ CODE = re.compile(
     r"|(?P<call>(?<![\w.:])\.?(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,6}[A-Za-z_]\w{1,80}\(\))"
     r"|(?P<dotted>(?<![\w.:/-])(?:torch|dist)(?:\.[A-Za-z_]\w{0,60}){1,5}\b(?!\())"
     r"|(?P<bare>(?<![\w.:/-])(?:[A-Za-z]\w{0,60}(?:\.|::)){0,5}[A-Za-z]\w{0,60}_\w{1,60}(?![\w/-]|\.\w))"
+    r"|(?P<spoken>(?i:" + IS_SPOKEN + "))"
 )
+_CALLS, _WORK = (tuple((re.compile(told, re.IGNORECASE), name) for told, name in spoken) for spoken in (SPOKEN_CALLS, SPOKEN_WORK))
 _NAME = re.compile(
     r"(?!(?=[a-f]{0,39}\d)[0-9a-f]{7,40}$)(?P<name>\.?(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$"
 )
@@ -58,10 +60,19 @@ def last_code(text: str) -> str:
 
 def read(text: str) -> list[CodePlace]:
     """The frames that a part of a sentence names, innermost first."""
+    return _read(text, with_work=False) or _read(text, with_work=True)
+
+
+def _read(text: str, *, with_work: bool) -> list[CodePlace]:
     found: list[CodePlace] = []
     end, inward = 0, False
     for code in CODE.finditer(text):
-        between, told = text[end : code.start()], code["quoted"] or code["place"] or code["call"] or code["dotted"] or code["bare"]
+        between, told = (
+            text[end : code.start()],
+            code["quoted"] or code["place"] or code["call"] or code["dotted"] or code["bare"] or _spoken(code["spoken"], with_work=with_work),
+        )
+        if not told:
+            continue
         if found and (re.search(r"[.;]\s|,\s+and\b|\bthat\b|\bwhich\b|\bthey\b|\bit\b", between) or len(between) > 80 or DOUBT.search(between)):
             break
         end = code.end()
@@ -101,6 +112,10 @@ def read(text: str) -> list[CodePlace]:
         if len(found) >= _MOST_FRAMES:
             break
     return found[::-1] if inward else found
+
+
+def _spoken(told: str | None, *, with_work: bool) -> str:
+    return next((name for pattern, name in _CALLS + (_WORK if with_work else ()) if told and pattern.fullmatch(told.strip())), "")
 
 
 def _function_behind(text: str) -> str | None:

@@ -22,6 +22,53 @@ DOUBT = re.compile(
     r"|fix(?:es|ed)?)\b|n't\b|\?\s*$",
     re.IGNORECASE,
 )
+SPOKEN_CALLS = (
+    (r"all[- ]?reduces?", "all_reduce"),
+    (r"all[- ]?gathers?", "all_gather"),
+    (r"reduce[- ]?scatters?", "reduce_scatter"),
+    (r"all[- ]?to[- ]?all", "all_to_all"),
+    (r"barriers?", "barrier"),
+    (r"broadcasts?", "broadcast"),
+    (r"ray\.get", "ray.get"),
+    (r"ray\.wait", "ray.wait"),
+)
+"""Calls that people name in plain words, *the others wait in an all-reduce*, and how they are called."""
+SPOKEN_WORK = (
+    (r"data ?loaders?|data loading", "dataloader"),
+    (r"optimi[sz]er\.? ?steps?", "optimizer_step"),
+    (r"forward(?: pass)?", "forward"),
+    (r"backward(?: pass)?", "backward"),
+    (r"reward (?:function|computation|model|manager)", "reward_function"),
+    (r"(?:checkpoint|ckpt) (?:save|saving|write)|(?:save|saving) of the checkpoint", "save_checkpoint"),
+    (r"(?:checkpoint|ckpt|weight|model) load(?:ing)?", "load_checkpoint"),
+    (r"(?:evaluation|validation)(?: loop)?", "evaluate"),
+)
+"""Work that they name so, *rank 3 is in the backward pass*: where code stands beside it, that tells more."""
+_BEFORE_SPOKEN = ("in", "at", "on", "inside", "within", "the", "a", "an", "its", "their", "nccl", "gloo", "own", "next", "last", "first", "same")
+IS_SPOKEN = (
+    "(?:"
+    + "|".join(rf"(?<=\b{word} )" for word in _BEFORE_SPOKEN)
+    + r"|^\s)(?:"
+    + "|".join(told for told, _ in SPOKEN_CALLS + SPOKEN_WORK)
+    + r")(?![\w.(-]*\w|[ -]?(?:group|time))"
+)
+_SPOKEN_WORDS = tuple(
+    "reduce,gather,scatter,all-to-all,all to all,alltoall,barrier,broadcast,loader,loading,ray.get,ray.wait"
+    ",optimizer,optimiser,forward,backward,reward ,saving,save,evaluation,validation".split(",")
+)
+"""One of them is in each of these."""
+_SPEAKS = re.compile(
+    r"\b(?:stuck|blocked|wait(?:s|ing)?|hang(?:s|ing)?|hung|parked|sits?|sitting|stays?|is|are|still) (?:for (?:it|them) )?(?:in|at|inside|on) "
+    r"(?:(?:the|an?|its|their|nccl|gloo|next|last|first|same) ){0,2}" + IS_SPOKEN,
+    re.IGNORECASE,
+)
+
+
+def is_spoken_of(text: str, lower: str) -> bool:
+    """Does a text say in plain words where somebody stands?"""
+    return any(word in lower for word in _SPOKEN_WORDS) and _SPEAKS.search(text) is not None
+
+
 NUMBERED = r"(?:\d{1,4}|one|two|three|four|five|six|seven|eight|both|all|every|each)"
 WHO = re.compile(
     r"(?P<thread>`?\b(?:(?:the )?main thread|(?:thread|hilo|fil) principal|Hauptthread|MainThread|(?:thread|hilo) (?:do|del|du|de la) \w{3,40}|"
@@ -37,10 +84,11 @@ WHO = re.compile(
     r"|(?P<ranks>\b(?:(?:(?:actor|critic|ref|reference|reward|rollout|teacher|student) |global )?ranks?"
     r"|GPUs?) ?#?\d{1,5}(?:(?:\.{2,3}|…|-|–|/|\+|, ?| and )\d{1,5}){0,32}\b"
     r"|\b(?:nodes|hosts|workers|stages) \d{1,4}(?:(?:-|–|, ?| and |, and )\d{1,4}){1,16}\b"
-    r"|\b(?:node|host|worker|task|stage|pid|process) ?#?\d{1,9}\b"
+    r"|\b(?:node|host|worker|task|stage|engine|replica|pid|process) ?#?\d{1,9}\b"
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?:(?:all|every) )?(?:of )?(?:the )?(?:other )?(?:ranks|processes|workers|gpus|nodes)"
-    r" (?:except|but|apart from|other than)(?: for)? (?:(?:global )?ranks? )?#?\d{1,5}(?:(?:, ?| and )\d{1,5}){0,8}|(?P<count>"
+    r" (?:except|but|apart from|other than)(?: for)? (?:(?:global )?ranks? )?#?\d{1,5}(?:(?:, ?| and )\d{1,5}){0,8}"
+    r"|(?:(?:other|remaining) )?(?P<count>"
     + NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine))? ?"
     r"(?:[A-Z]{2}-)?(?:ranks?|process(?:es)?|threads?|workers?|tasks|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?"
@@ -57,7 +105,8 @@ WHO = re.compile(
 STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
 """What a sentence says of a place that a tool shows, where it names no process."""
 STANDS = re.compile(
-    r"\b(?:waits?|waiting) for (?:it|them|him|each other|everybody|everyone|ranks? ?\d{1,5}|the (?:others?|rest|last))\s(?:in|at|inside|on)\b|"
+    r"\b(?:(?:is|are|was|were|all|still|just|now|only) ){0,3}(?:waits?|waiting) for"
+    r" (?:it|them|him|each other|everybody|everyone|ranks? ?\d{1,5}|the (?:others?|rest|last))\s(?:in|at|inside|on)\b|"
     r"\bnever (?:leaves?|left|returns? from|exits?|(?:gets?|got) (?:past|out of|through)|(?:comes?|came) (?:out of|back from))\b"
     r"|\b(?:is|are|was|were) (?:still |now |already |currently |busy ){0,2}(?:calling|executing|issuing|running|performing|posting"
     r"|busy (?:in|with))\b"

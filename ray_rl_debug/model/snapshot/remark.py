@@ -13,7 +13,7 @@ class Remark(Fact, frozen=True, kw_only=True):
     ``except``: all others are at the place of this process but `ranks`, of which nothing is shown.
     ``unread``: a tool could not read the stacks of this process; `text` is what it said.
     ``failed``: this process ended, or reported, an error; `text` is its last line, such as ``RuntimeError: ...``.
-    ``missing``: a collective lacks `ranks` of the group named in `text` (``torchfrtrace``).
+    ``missing``: a collective lacks `ranks` of the group named in `text` (``torchfrtrace``), or the part or machine that `name` tells.
     ``mutual``: this process and the other one shown wait for each other, as `text` says.
     ``locks``: threads of it each hold a lock for which another one waits, as `text` says.
     ``apart``: the samples were taken `apart_s` after each other."""
@@ -24,4 +24,5 @@ class Remark(Fact, frozen=True, kw_only=True):
     count: int | None = None
     """How many processes it speaks of, this one included. None: it names ranks, or says "all"."""
     ranks: tuple[int, ...] = ()
+    name: str | None = None
     apart_s: float | None = None

@@ -1,0 +1,39 @@
+"""Places that sentences name in plain words, and parts of which they say that they have not come."""
+
+from __future__ import annotations
+
+import pytest
+
+from ray_rl_debug.formats.pasted.read import read
+
+
+def told(text: str) -> list[tuple[str, list[str]]]:
+    return [(d.label or str(d.rank), [f[0] for t in d.threads for f in t.frames]) for d in read(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ("Rank 0 sits in the dataloader and the other 31 ranks are waiting for it in all_reduce.", [("0", ["dataloader"]), ("None", ["all_reduce"])]),
+        ("rank 3 is still in the optimizer step while rank 0 waits in an all-reduce.", [("3", ["optimizer_step"]), ("0", ["all_reduce"])]),
+        ("rank 2 hangs in ray.get, rank 1 is in the backward pass, in `tolist`", [("2", ["ray.get"]), ("1", ["tolist"])]),
+        ("Rank 1 waits in the barrier group of the tests.", []),
+        ("The data loader is new, and the barrier is gone.", []),
+    ],
+)
+def test_a_place_in_plain_words(text: str, stands: list[tuple[str, list[str]]]) -> None:
+    assert told(text) == stands
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("- DP0: all ranks are inside `reduce_scatter`\n- DP1 never calls it.\n", "DP1"),
+        ("rank 0 waits in `broadcast`.\n\nnode 2 has no such line.\n", "node 2"),
+        ("rank 0 waits in `broadcast`.\n\nIf node 2 does not print it, tell me.\n", None),
+        ("- DP0: `all_reduce`\n- DP1: `all_reduce`, but DP1 never calls the barrier\n", None),
+    ],
+)
+def test_a_part_that_has_not_come(text: str, name: str | None) -> None:
+    names = {said.name for dump in read(text) for _, said in dump.said if said.kind == "missing"}
+    assert names == ({name} if name else set())
