@@ -37,3 +37,24 @@ def test_a_place_in_plain_words(text: str, stands: list[tuple[str, list[str]]]) 
 def test_a_part_that_has_not_come(text: str, name: str | None) -> None:
     names = {said.name for dump in read(text) for _, said in dump.said if said.kind == "missing"}
     assert names == ({name} if name else set())
+
+
+def test_a_list_of_names_with_their_number() -> None:
+    found = read("Task-0..2, 4 (4 tasks): all_reduce (a.py:1) < step (b.py:2)\nTask-3 (1 task): read (c.py:3) < load (d.py:4)\n")
+    assert sorted(d.label or "" for d in found) == ["task 0", "task 1", "task 2", "task 3", "task 4"]
+
+
+def test_tasks_of_asyncio_are_of_one_process() -> None:
+    (one,) = read(
+        "Task-1..2 (2 tasks): `go` (a.py:1) -> `acquire` (asyncio/locks.py:3)\nTask-9 (1 task): `run` (b.py:2) -> `get` (asyncio/queues.py:4)\n"
+    )
+    assert [(t.name, [f[0] for f in t.chain]) for t in one.tasks or ()] == [
+        ("Task-1", ["go", "acquire"]),
+        ("Task-2", ["go", "acquire"]),
+        ("Task-9", ["run", "get"]),
+    ]
+
+
+def test_some_of_them_by_a_word_alone() -> None:
+    text = "I looked at all eight actors: seven are waiting in an allgather, critic rank 5 is still tokenizing its batch (`encode_batch`)."
+    assert [frames for _, frames in told(text)] == [["all_gather"], ["encode_batch"]]

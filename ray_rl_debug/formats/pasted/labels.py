@@ -75,6 +75,8 @@ _NODE_BY_WORD = re.compile(
 """``**head node**``, ``machine B:``, ``Server 2``"""
 _WORKER = re.compile(r"(?<![\w-])(?P<label>worker #?\d{1,5})(?![\w.-]*\w)", re.IGNORECASE)
 """One of several processes by its number; ``worker-3`` is a machine more often."""
+_COUNTED = re.compile(r"^\W{0,8}(?P<name>[A-Za-z]{3,12})[-_ #]?" + said.NUMBERS + r" \((?P<count>\d{1,5}) [a-z]{3,12}\)\W{0,6}$")
+"""``Task-0..17, 19..31 (31 tasks):``: any name with numbers, where it is said how many they are."""
 _YAML = re.compile(
     r"^\s{0,24}(?:(?P<entry>- )(?:name|id)|(?:- )?(?:pod|pod_?name|host|host_?name|node|node_?name|machine|container|instance)): {1,8}[\"']?"
     r"(?P<name>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,40})[\"']?\s{0,8}$",
@@ -158,6 +160,9 @@ def read(text: str) -> Head | None:
         return None
     if _AT_DEBUGGER.match(stripped):
         return None
+    if (counted := _COUNTED.match(stripped)) and len(numbers := said.numbers(counted["ranks"])) == int(counted["count"]):
+        is_rank = counted["name"].lower() in ("rank", "ranks")
+        return Head(level="label", label=None if is_rank else f"{counted['name'].lower().removesuffix('s')} ", ranks=numbers, is_new=True)
     if (of_pid := _NAMED_PID.match(stripped)) and not _PID.search(stripped):
         ranks, label = rank_numbers.read(stripped)
         return Head(level="label", label=label or (None if ranks else of_pid["label"]), ranks=ranks, pid=int(of_pid["pid"]), is_new=True)

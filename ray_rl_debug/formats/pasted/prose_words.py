@@ -91,7 +91,7 @@ WHO = re.compile(
     r"|(?:(?:other|remaining) )?(?P<count>"
     + NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine))? ?"
-    r"(?:[A-Z]{2}-)?(?:ranks?|process(?:es)?|threads?|workers?|tasks|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?"
+    r"(?:[A-Z]{2}-)?(?:ranks?|process(?:es)?|threads?|workers?|tasks|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?|stages?"
     r"|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
     r"|every(?:one|body) else|(?:its|the|a|each) (?:forked )?child(?:ren)?(?: process(?:es)?)?(?: \d{3,9}\b)?"
     r"|other (?:\d{1,4}|two|three|four|five|six|seven)(?= (?:in|at|on|inside|are|wait|sit|hang|stand|block)\b)"
@@ -109,6 +109,7 @@ STANDS = re.compile(
     r" (?:it|them|him|each other|everybody|everyone|ranks? ?\d{1,5}|the (?:others?|rest|last))\s(?:in|at|inside|on)\b|"
     r"\bnever (?:leaves?|left|returns? from|exits?|(?:gets?|got) (?:past|out of|through)|(?:comes?|came) (?:out of|back from))\b"
     r"|\b(?:is|are|was|were) (?:still |now |already |currently |busy ){0,2}(?:calling|executing|issuing|running|performing|posting"
+    r"|loading|saving|writing|reading|downloading|uploading|tokenizing|compiling|decoding|parsing|computing|evaluating|scoring|generating|copying"
     r"|busy (?:in|with))\b"
     r"|\b(?:go|goes|went|gone|move|moves|moved|proceeds?|proceeded|continues?|continued|advance[sd]?) (?:on |ahead |straight ){0,2}(?:to|into)\b|"
     r"\b(?:stuck|blocked|blocks|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
@@ -151,6 +152,12 @@ NAMED_ENTRY = re.compile(
 """``- `index_updater`: blocked in ``: an entry of a list whose name is nobody's that is known."""
 _NOUN = re.compile(r"\b(?:rank|process|worker|gpu|thread|node|actor)(?:s|es)?\b", re.IGNORECASE)
 _STANDS_BEHIND = r"(?= (?:is|are|was|were|waits?|sits?|hangs?|stands?|blocks?)\b)"
+_SOME_ALONE = re.compile(
+    r"(?P<before>^|[.;:,] |\b(?:and|but|while|whereas|only) )(?P<count>two|three|four|five|six|seven|eight)"
+    r"(?= (?:are|were|wait|sit|hang|stand|block)\b)",
+    re.IGNORECASE,
+)
+"""*I looked at all eight actors: seven are waiting in ...*"""
 _OF_THEM = re.compile(r"\b(?P<count>" + NUMBERED + r") of them\b", re.IGNORECASE)
 _ONE_ALONE = re.compile(
     r"(?P<before>(?:\band|\bbut|\bwhile|\bwhereas|[,;:]) )(?:the )?(?:last |other |remaining )?one" + _STANDS_BEHIND, re.IGNORECASE
@@ -174,4 +181,5 @@ def with_nouns(text: str) -> str:
         return _RANK_ALONE.sub(r"\g<before>rank \g<ranks>", text)
     if _NOUN.search(text) is None:
         return text
-    return _ONE_ALONE.sub(r"\g<before>one process", _OF_THEM.sub(r"\g<count> processes", text))
+    text = _SOME_ALONE.sub(r"\g<before>\g<count> processes", _OF_THEM.sub(r"\g<count> processes", text))
+    return _ONE_ALONE.sub(r"\g<before>one process", text)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, lone_names, mutual, panes, prose, sentences, trees
+from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, listed_tasks, lone_names, mutual, panes, prose, sentences, trees
 from ray_rl_debug.formats.pasted.events import PIDS
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
@@ -108,7 +108,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     _count_once(told)
     kept = _without_sketches(_without_caught(told))
     _lend_files(kept, told)
-    return [d for dump in kept for d in _of_each_rank(dump)], left.lines()
+    return listed_tasks.gathered([d for dump in kept for d in _of_each_rank(dump)]), left.lines()
 
 
 def _may_be_told(data: bytes, dumps: list[Partial]) -> bool:
