@@ -69,8 +69,9 @@ _DEEP = 24
 
 def paired(frames: Sequence[Frame], own: int) -> str | None:
     """The send or receive of a pipeline's stage that a thread is in."""
-    found = (spot_of(PAIRED, f.function, f.file) for f in frames[own : own + 3])
-    return next((short_name(s.function) for s in found if s is not None), None)
+    found = [s for f in frames[own : own + 3] if (s := spot_of(PAIRED, f.function, f.file)) is not None]
+    names = [short_name(s.function) for s in found]
+    return next((n for n in names if not n.startswith("_")), names[0] if names else None)  # what their caller is called tells the direction
 
 
 def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:

@@ -68,6 +68,7 @@ _OF_SLUG = {
     "os/too-many-processes": Cause.RAYLET_START,
     "ray/infeasible-request": Cause.RAY_PENDING,
     "ray/memory-monitor-kill": Cause.RANK_DIED,
+    "ray/node-marked-dead": Cause.RANK_DIED,
     "ray/object-store-full": Cause.OBJECT_STORE,
     "ray/out-of-disk": Cause.OBJECT_STORE,
     "ray/runtime-env-failed": Cause.RAY_PENDING,

@@ -12,7 +12,7 @@ from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogWriter
 
 
 def person(writer: LogWriter, book: LogBook) -> Who:
-    """The process; one that nothing names is called after its file."""
+    """The process; one that nothing names is called after the machine of which the text speaks, or after its file."""
     node = writer.node or writer.ip
     parts = []
     if writer.program:
@@ -21,7 +21,8 @@ def person(writer: LogWriter, book: LogBook) -> Who:
         parts.append(f"rank {writer.rank}" if writer.rank.isdigit() else writer.rank)
     if writer.pid is not None:
         parts.append(f"pid {writer.pid}")
-    label = " ".join(parts) or book.file.rsplit("/", 1)[-1]
+    machine = f"node {node}" if node is not None and node not in (book.writer.node, book.writer.ip) else None
+    label = " ".join(parts) or machine or book.file.rsplit("/", 1)[-1]
     rank = int(writer.rank) if writer.rank is not None and writer.rank.isdigit() else None
     return Who(label=label, node=node, pid=writer.pid, rank=rank, role=writer.program)
 

@@ -104,3 +104,9 @@ def test_of_two_that_were_ended_none_is_named_for_the_other() -> None:
 )
 def test_samples_in_tables_and_objects_accuse_nobody(line: str) -> None:
     assert story_of(line, "{'loss': 0.2, 'reward': 0.5}").first is None
+
+
+def test_a_person_says_whose_log_is_quoted() -> None:
+    story = story_of("Nothing for rank 3, its log ends with", "", "```", "torch.OutOfMemoryError: CUDA out of memory.", "```", "The rest waits.")
+    assert story.first is not None
+    assert [who.rank for who in story.first.who] == [3]

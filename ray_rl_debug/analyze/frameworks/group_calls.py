@@ -27,7 +27,7 @@ SHARDED: tuple[Spot, ...] = (
     Spot("FSDPParamGroup.pre_forward", "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"),
 )
 """DeepSpeed's ZeRO-3 and torch's FSDP: before a module runs, all ranks bring its parameters together. A rank that does not run it never comes."""
-_PIPELINE = "pipeline_parallel/p2p_communication.py"
+_PIPELINE = "p2p_communication.py"
 PAIRED: tuple[Spot, ...] = (
     *(Spot(name, "deepspeed/runtime/pipe/p2p.py") for name in ("send", "recv")),
     *(
@@ -42,6 +42,8 @@ PAIRED: tuple[Spot, ...] = (
             "send_forward_recv_forward",
             "send_backward_recv_backward",
             "send_forward_backward_recv_forward_backward",
+            "_batched_p2p_ops",
+            "_p2p_ops",
         )
     ),
     *(Spot(f"GroupCoordinator.{verb}_{what}", "distributed/parallel_state.py") for verb in ("send", "recv") for what in ("object", "tensor_dict")),

@@ -58,7 +58,7 @@ _LINKS = frozenset("from via under called below inside within while since for wi
 """What may stand behind the code of an entry that says where somebody is."""
 _PART = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}\b")
 _PARTS_LISTED = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}(?:(?:, ?(?:and )?| and |/)(?:TP|DP|PP|EP|CP)\d{1,4}){1,64}\b")
-_NOUNS_LISTED = re.compile(r"\b(?P<noun>node|host|worker|stage)s (?P<numbers>\d{1,4}(?:(?:-|–|, ?| and |, and )\d{1,4}){1,16})\b", re.IGNORECASE)
+_NOUNS_LISTED = re.compile(r"\b(?P<noun>node|host|worker|stage)s (?P<numbers>\d{1,4}(?:(?:-|–| to |, ?| and |, and )\d{1,4}){1,16})\b", re.IGNORECASE)
 _OF_KERNEL = re.compile(r"\bwchan\b|\b[Ss]tate D\b|\bD[ -]state\b|\buninterruptible\b")
 """What is named there is the kernel function in which it sleeps."""
 _FOR = re.compile(r"\bfor (?:the )?$")

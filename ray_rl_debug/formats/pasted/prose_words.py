@@ -83,7 +83,7 @@ WHO = re.compile(
     r"|the (?:(?:main |master |root )?process|(?:main|master|root|head|leader) rank|program|server|client|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:(?:(?:actor|critic|ref|reference|reward|rollout|teacher|student) |global )?ranks?"
     r"|GPUs?) ?#?\d{1,5}(?:(?:\.{2,3}|…|-|–|/|\+|, ?| and )\d{1,5}){0,32}\b"
-    r"|\b(?:nodes|hosts|workers|stages) \d{1,4}(?:(?:-|–|, ?| and |, and )\d{1,4}){1,16}\b"
+    r"|\b(?:nodes|hosts|workers|stages) \d{1,4}(?:(?:-|–| to |, ?| and |, and )\d{1,4}){1,16}\b"
     r"|\b(?:node|host|worker|task|stage|engine|replica|pid|process) ?#?\d{1,9}\b"
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?:(?:all|every) )?(?:of )?(?:the )?(?:other )?(?:ranks|processes|workers|gpus|nodes)"
