@@ -107,6 +107,6 @@ def test_samples_in_tables_and_objects_accuse_nobody(line: str) -> None:
 
 
 def test_a_person_says_whose_log_is_quoted() -> None:
-    story = story_of("Nothing for rank 3, its log ends with", "", "```", "torch.OutOfMemoryError: CUDA out of memory.", "```", "The rest waits.")
-    assert story.first is not None
-    assert [who.rank for who in story.first.who] == [3]
+    reader = BookReader("post.md", modified_time_s=None)
+    reader.feed(b"Nothing for rank 3, its log ends with\n\n```\ntorch.OutOfMemoryError: CUDA out of memory.\n```\nKeyError: 'of another'\n")
+    assert [(e.text[:8], e.writer.rank) for e in reader.end().events] == [("torch.Ou", "3"), ("KeyError", None)]

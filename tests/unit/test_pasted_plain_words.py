@@ -58,3 +58,13 @@ def test_tasks_of_asyncio_are_of_one_process() -> None:
 def test_some_of_them_by_a_word_alone() -> None:
     text = "I looked at all eight actors: seven are waiting in an allgather, critic rank 5 is still tokenizing its batch (`encode_batch`)."
     assert [frames for _, frames in told(text)] == [["all_gather"], ["encode_batch"]]
+
+
+def test_it_is_the_one_of_the_sentence_before() -> None:
+    text = "Only rank 0 runs evaluation. It is still in the validation loop while all other ranks wait at the barrier."
+    assert told(text) == [("0", ["evaluate"]), ("all other ranks", ["barrier"])]
+
+
+def test_numbers_of_one_name_are_not_anothers() -> None:
+    (one,) = read("- PP0, PP1: in a collective\n- PP3: in `recv_forward` (`p2p_communication.py:448`)\n")
+    assert (one.label, one.rank) == ("PP3", None)

@@ -24,7 +24,7 @@ _NAMED = re.compile(
     r"\b(?P<name>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}|(?:node|host|machine|stage|engine|replica|worker|server) ?#?\d{1,4}))\b[`*]{0,3} "
     r"(?:(?:(?:is|was) the (?:only )?one (?:that|which|who) )?(?:(?:is|are|has|have|had|was|were|do|does|did) ?)?"
     r"(?:never|not|n't|n’t)(?: yet| even)? "
-    r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show|print|logg?|com)(?:e?s|e?d|ing|e)?\b"
+    r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show|print|logg?|com|send|answer)(?:e?s|e?d|ing|e)?\b"
     r"|(?:has|have|shows?) no such (?:line|call|entry|frame|message))",
     re.IGNORECASE,
 )

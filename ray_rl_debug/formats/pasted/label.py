@@ -44,7 +44,7 @@ class Label:
             head = msgspec.structs.replace(
                 head,
                 pid=head.pid or held.pid,
-                ranks=head.ranks or held.ranks,
+                ranks=head.ranks or (() if head.label and held.label else held.ranks),  # numbers of one name are not another's
                 node=head.node or held.node,
                 label=head.label or held.label,
                 title=head.title or (held.title if not head.label and not head.ranks else None),

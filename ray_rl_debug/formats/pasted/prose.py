@@ -23,6 +23,7 @@ from ray_rl_debug.formats.pasted.prose_words import (
     IT,
     NAMED_ENTRY,
     NUMBERED,
+    PRONOUN,
     STANDS,
     STUCK,
     THEY_THERE,
@@ -58,7 +59,9 @@ _LINKS = frozenset("from via under called below inside within while since for wi
 """What may stand behind the code of an entry that says where somebody is."""
 _PART = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}\b")
 _PARTS_LISTED = re.compile(r"\b(?:TP|DP|PP|EP|CP)\d{1,4}(?:(?:, ?(?:and )?| and |/)(?:TP|DP|PP|EP|CP)\d{1,4}){1,64}\b")
-_NOUNS_LISTED = re.compile(r"\b(?P<noun>node|host|worker|stage)s (?P<numbers>\d{1,4}(?:(?:-|–| to |, ?| and |, and )\d{1,4}){1,16})\b", re.IGNORECASE)
+_NOUNS_LISTED = re.compile(
+    r"\b(?P<noun>node|host|worker|stage)s? (?P<numbers>\d{1,4}(?:(?:-|–| to |, ?| and |, and )\d{1,4}){1,16})\b", re.IGNORECASE
+)
 _OF_KERNEL = re.compile(r"\bwchan\b|\b[Ss]tate D\b|\bD[ -]state\b|\buninterruptible\b")
 """What is named there is the kernel function in which it sleeps."""
 _FOR = re.compile(r"\bfor (?:the )?$")
@@ -140,7 +143,7 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
         return
     above, before, entered = "", len(dumps), list[str]()
     for part in clauses(with_nouns(_OF_RANK.sub(r"\g<rank>", text[:_MAX_CHARS]))):
-        clause = part.text
+        clause = _with_subject(part.text, above)
         who, told = _who_and_where(clause, above, is_short=part.is_short)
         above = clause
         if who is None or told is None:
@@ -155,6 +158,13 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
         if who is not None and told is not None and who["ranks"] and (frames := prose_places.read(told)):
             _add(number, clause.strip(), who, frames, dumps)  # what one does, where the same sentence says of others that they stand
     absent.add_to_paragraph(number, text, dumps[before:])
+
+
+def _with_subject(clause: str, above: str) -> str:
+    """*It is still in ...* of the one rank of which the clause before speaks."""
+    pronoun = PRONOUN.match(clause)
+    named = [who for who in WHO.finditer(above[:400]) if who["ranks"] or who["part"]] if pronoun is not None else []
+    return f"{named[0][0]}{clause[pronoun.end() :]}" if pronoun is not None and len({who[0].lower() for who in named}) == 1 else clause
 
 
 def _listed(clause: str) -> list[Head]:

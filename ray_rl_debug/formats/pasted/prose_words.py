@@ -45,6 +45,7 @@ SPOKEN_WORK = (
 )
 """Work that they name so, *rank 3 is in the backward pass*: where code stands beside it, that tells more."""
 _BEFORE_SPOKEN = ("in", "at", "on", "inside", "within", "the", "a", "an", "its", "their", "nccl", "gloo", "own", "next", "last", "first", "same")
+_BEFORE_SPOKEN += ("gradient", "grad", "loss", "metric", "metrics", "tp", "dp", "ep", "pp", "fsdp", "final", "global", "initial", "weight")
 IS_SPOKEN = (
     "(?:"
     + "|".join(rf"(?<=\b{word} )" for word in _BEFORE_SPOKEN)
@@ -83,7 +84,7 @@ WHO = re.compile(
     r"|the (?:(?:main |master |root )?process|(?:main|master|root|head|leader) rank|program|server|client|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:(?:(?:actor|critic|ref|reference|reward|rollout|teacher|student) |global )?ranks?"
     r"|GPUs?) ?#?\d{1,5}(?:(?:\.{2,3}|…|-|–|/|\+|, ?| and )\d{1,5}){0,32}\b"
-    r"|\b(?:nodes|hosts|workers|stages) \d{1,4}(?:(?:-|–| to |, ?| and |, and )\d{1,4}){1,16}\b"
+    r"|\b(?:nodes?|hosts?|workers?|stages?) \d{1,4}(?:(?:-|–| to |, ?| and |, and )\d{1,4}){1,16}\b"
     r"|\b(?:node|host|worker|task|stage|engine|replica|pid|process) ?#?\d{1,9}\b"
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?:(?:all|every) )?(?:of )?(?:the )?(?:other )?(?:ranks|processes|workers|gpus|nodes)"
@@ -152,6 +153,8 @@ NAMED_ENTRY = re.compile(
 """``- `index_updater`: blocked in ``: an entry of a list whose name is nobody's that is known."""
 _NOUN = re.compile(r"\b(?:rank|process|worker|gpu|thread|node|actor)(?:s|es)?\b", re.IGNORECASE)
 _STANDS_BEHIND = r"(?= (?:is|are|was|were|waits?|sits?|hangs?|stands?|blocks?)\b)"
+PRONOUN = re.compile(r"\W{0,4}(?:It|That (?:rank|one|process))(?= (?:is|was|sits|hangs|waits|stands|still)\b)")
+"""*Only rank 0 evaluates. It is still in ...*"""
 _SOME_ALONE = re.compile(
     r"(?P<before>^|[.;:,] |\b(?:and|but|while|whereas|only) )(?P<count>two|three|four|five|six|seven|eight)"
     r"(?= (?:are|were|wait|sit|hang|stand|block)\b)",
