@@ -33,7 +33,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Matcher:
-    """Matches lines against signatures; the most severe signature of a line wins, then the lowest id."""
+    """Matches lines against signatures; the most severe signature of a line wins, then the more exact one, then the lowest id."""
 
     def __init__(self, signatures: Iterable[Signature] | None = None) -> None:
         chosen = load() if signatures is None else tuple(signatures)
@@ -84,15 +84,30 @@ class Matcher:
                 yield Hit(signature=found[0], line=line, text=block[start:end].decode("utf-8", "replace"), at=found[1])
 
     def _find(self, raw: bytes) -> tuple[Signature, int] | None:
+        best: tuple[Signature, re.Match[str]] | None = None
         text = None
         for place in sorted({p for literal in self._literals.possible(raw) if literal in raw for p in self._of_literal[literal]}):
+            one = self._signatures[place]
+            if best is not None and one.effect != best[0].effect:
+                break
             text = raw.decode("utf-8", "replace") if text is None else text
             pattern = self._patterns.get(place)
             if pattern is None:
-                pattern = self._patterns[place] = re.compile(self._signatures[place].pattern)
-            if match := pattern.search(text):
-                return self._signatures[place], match.start()
-        return None
+                pattern = self._patterns[place] = re.compile(one.pattern)
+            match = pattern.search(text)
+            if match is not None and (best is None or _is_more_exact(one, match, *best)):
+                best = one, match
+        return None if best is None else (best[0], best[1].start())
+
+
+def _is_more_exact(one: Signature, match: re.Match[str], other: Signature, others: re.Match[str]) -> bool:
+    """Does a signature tell more of the same line? A reason stands behind what it brought about, and longer plain text is rarer."""
+    return match.start() >= others.start() and _plain_chars(one, match[0]) > _plain_chars(other, others[0])
+
+
+def _plain_chars(one: Signature, text: str) -> int:
+    """Of its longest plain text in what matched."""
+    return max((len(literal) for literal in one.literals if literal in text), default=0)
 
 
 def _line_around(block: bytes, at: int) -> tuple[int, int]:

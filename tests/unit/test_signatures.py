@@ -120,3 +120,20 @@ def test_no_pattern_explodes_on_repeated_prefixes():
                 started = time.process_time()
                 pattern.search(filled)
                 assert time.process_time() - started < 0.5, (s.id, part)
+
+
+@pytest.mark.parametrize(
+    ("line", "slug"),
+    [
+        ("torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered", "ecc-uncorrectable"),
+        ("CUDA error: no kernel image is available for execution on the device (csrc/ops.cu:74)", "no-kernel-image"),
+        ("n1:9:9 [0] ras/client_support.cc:160 NCCL WARN Call to bind failed: Address already in use", "address-in-use"),
+        ("torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler. Please specify", "toolchain-missing"),
+        ("ModuleNotFoundError: No module named 'flash_attn_3'", "flash-attn-missing"),
+        ("RuntimeError: DataLoader worker (pid 8123) is killed by signal: Bus error.", "loader-worker-killed"),
+        ("Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error", "remote-error"),
+    ],
+)
+def test_of_two_that_match_one_line_the_more_exact_one_tells_it(line: str, slug: str):
+    found = MATCHER.match_line(line)
+    assert found is not None and found.slug == slug
