@@ -8,11 +8,13 @@ from itertools import islice
 
 import msgspec
 
+from ray_rl_debug.logs.above import is_of_error_above, note_above, of_record_above, out_of_panel, record_of_java
 from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.followed import is_after_work, is_followed
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.last_word import is_last_word
 from ray_rl_debug.logs.named import LOADER, described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.quoted import is_in_prompt, is_quoted, plain_record, quotes_output
 from ray_rl_debug.logs.shapes import without_digits
@@ -47,12 +49,9 @@ MAX_OF_FRAME = 4
 MAX_OBJECTS = 3
 """Lines that asyncio puts between its record and the traceback."""
 OF_ASYNCIO = re.compile(r"(?:handle|future|task|protocol|transport|context|client_session|connector|source_traceback): ?<")
-_FRAME_OF_JAVA = re.compile(rb"[^\n]{0,120}?[\t ]at [\w.$/<>]{3,200}\(")
-_NOTES = re.compile(r"(?i:error|fail|exception|retry)|: ?$")
 NCCL_WARNS = b"NCCL WARN"
 _FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
 """How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
-_PANEL = re.compile(r"[╭┌┏][─━]+ Error [─━]")
 _SAYS_WHAT = re.compile(
     r"(?:An? )?(?:\w+ )?(?:[Ee]rror|[Ee]xception|[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot)\b(?! executing job)[ \w'`\"()/.-]{4,120}[.:!]?$"
 )
@@ -83,14 +82,14 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
     raw = plain_record(window.line(start, end))
-    head = _out_of_panel(window, window.head(raw.decode("utf-8", "replace")), start)
+    head = out_of_panel(window, window.head(raw.decode("utf-8", "replace")), start)
     if OF_A_SAMPLE.match(head.text) or (head.level in (None, "D", "I") and is_printed_value(head.text, matcher.match_block)):
         return None
-    if (above := _record_of_java(window, head, start, end) or _note_above(window, head, start)) is not None:
+    if (above := record_of_java(window, head, start, end) or note_above(window, head, start)) is not None:
         head = msgspec.structs.replace(head, level=above.level, source=above.source)
-    if RESULT.match(head.text) and _is_of_error_above(window, head, start):
+    if RESULT.match(head.text) and is_of_error_above(window, head, start):
         return None
-    head = _of_record_above(window, head, start)
+    head = of_record_above(window, head, start)
     hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
     said = judge(head.text, head.level if above is None else None)
@@ -161,6 +160,7 @@ def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
         is_bare=passed is None and is_bare(window, one),
         is_followed=after_work or (passed is None and is_followed(window, one)),
         is_after_work=after_work,
+        is_last_word=passed is None and is_last_word(window, one),
         handled=passed,
     )
 
@@ -275,18 +275,23 @@ def shape_of(text: str) -> str:
 
 def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
     starts: list[int] = []
+    times: list[float | None] = []
 
     def heads_from() -> Iterator[Head]:
         for at, head in window.block_from(start):
             starts.append(at)
+            times.append(head.time_s)
             yield head
 
     block = read_block(heads_from())
     if block is None:
         return None
     head = block.head
+    is_collected = _is_collected([times[i] for i in block.taken])
+    if is_collected:
+        head = msgspec.structs.replace(head, level=None)
     before = _record_before(window, start)
-    is_of_a_logger = before.level is not None and _SOURCE_IN_C.search(before.source or "") is None
+    is_of_a_logger = before.level is not None and not is_collected and _SOURCE_IN_C.search(before.source or "") is None
     is_record = head.level is None and (is_of_a_logger or before.text.startswith(AT_EXIT) or "Exception ignored" in before.text)
     named = head if head.writer != LogWriter() or not is_record else before
     who = filled(window.whole(named.writer), writer)
@@ -313,37 +318,9 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
     )
 
 
-def _record_of_java(window: Window, head: Head, start: int, end: int) -> Head | None:
-    """Of an exception of Java's the record right above that prints it; one that nobody caught has words in front of it."""
-    if head.level is not None or not EXCEPTION.match(head.text) or not _FRAME_OF_JAVA.match(window.text, end + 1):
-        return None
-    above = window.line_before(start)
-    return above if above.level is not None and above.writer == head.writer else None
-
-
-def _out_of_panel(window: Window, head: Head, start: int) -> Head:
-    """Of a line between bars, right below the heading *Error*, what stands between them: so typer refuses a command line."""
-    if not head.text.startswith(("│", "┃")) or not _PANEL.match(window.line_before(start).text):
-        return head
-    return msgspec.structs.replace(head, text=head.text.strip("│┃ "))
-
-
-def _is_of_error_above(window: Window, head: Head, start: int) -> bool:
-    """Does the line above tell the error of which this one says more: an exception of the same writer, or a record whose next line it is?"""
-    above = window.line_before(start)
-    return (above.writer == head.writer and EXCEPTION.match(above.text) is not None) or _continues(head, above)
-
-
-def _of_record_above(window: Window, head: Head, start: int) -> Head:
-    """An exception without any mark, right below a record at level error, is the record's next line: its process is that of the record."""
-    if not EXCEPTION.match(head.text):
-        return head
-    above = window.line_before(start)
-    return msgspec.structs.replace(head, writer=above.writer) if _continues(head, above) else head
-
-
-def _continues(head: Head, above: Head) -> bool:
-    return head.writer == LogWriter() and not head.is_stamped and head.level is None and above.level in ("E", "F") and above.is_stamped
+def _is_collected(times: Sequence[float | None]) -> bool:
+    """Has each line a time of its own? A logger has one for the whole record: whoever collects lines gave them these, and their level."""
+    return None not in times and times[0] != times[-1] and len(set(times)) > len(times) // 2
 
 
 def _is_of_the_machine(head: Head, kind: str) -> bool:
@@ -352,15 +329,6 @@ def _is_of_the_machine(head: Head, kind: str) -> bool:
     if who.program is None or (kind != "error" and not who.program.endswith(".service")):
         return False  # the kernel tells of the ends of others
     return NOT_THE_JOB.fullmatch(who.program) is not None and (who.node is not None or who.pid is None)
-
-
-def _note_above(window: Window, head: Head, start: int) -> Head | None:
-    """Of an exception that stands alone, without any traceback, the record right above where that notes an error: it is the record's next line."""
-    if head.level is not None or head.is_stamped or not EXCEPTION.match(head.text):
-        return None
-    above = window.line_before(start)
-    is_note = above.level in ("D", "I", "W") and above.is_stamped and _NOTES.search(above.text) is not None
-    return above if is_note and head.writer in (above.writer, LogWriter()) else None
 
 
 def _traceback_below(window: Window, end: int) -> int | None:

@@ -45,7 +45,7 @@ WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
 LINES_BACK = 40
 """So many lines before an error in a thread are read for words that the work is done."""
-_TRACKING_PROGRAMS = ("wandb",)
+TRACKING_PROGRAMS = ("wandb",)
 _SERVE_ALL = ("raylet", "gcs_server", "autoscaler")
 """Parts of Ray that speak of the objects and processes of others, who tell how it went on."""
 _SHELLS = ("bash", "sh")
@@ -359,7 +359,7 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
     """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
     if one.block is not None:
         return before.text.startswith(IN_THREAD) or _CANCELLED.match(one.text) is not None
-    if one.kind == "error" and one.signature is None and one.head.writer.program in _TRACKING_PROGRAMS:
+    if one.kind == "error" and one.signature is None and one.head.writer.program in TRACKING_PROGRAMS:
         return True
     if one.signature is not None:
         return one.signature.effect == "cascade" or (one.signature.late and (_DIED.search(one.text) or _PARTS.search(one.text)) is not None)

@@ -51,7 +51,7 @@ HOST_PID = re.compile(r"(?P<node>(?=[A-Za-z-]*\d)[A-Za-z][A-Za-z\d-]*(?:\.[A-Za-
 
 A source file with its line is none, nor a name without a digit: ``[step:120]``, ``[pid:58]``, ``[trl.trainer:412]``."""
 OF_UCX = re.compile(
-    r"\[(?P<node>[\w.-]{1,80}):(?P<pid>\d{1,8}) ?:[\d:]{1,16}\]\s{1,40}(?P<source>[\w./-]{1,80}\.\w{1,4}:\d{1,6})\s{1,8}"
+    r"\[(?P<node>[\w.-]{1,80}):(?P<pid>\d{1,8}) {0,4}:[\d:a-z]{1,16}\]\s{1,40}(?P<source>[\w./-]{1,80}\.\w{1,4}:\d{1,6})\s{1,8}"
     r"UCX\s{1,4}(?P<level>FATAL|ERROR|WARN|INFO|DIAG|DEBUG|TRACE)\s{1,4}"
 )
 """``[node-3:58 :0]   ib_md.c:501  UCX  ERROR ``, behind a stamp."""

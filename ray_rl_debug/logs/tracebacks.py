@@ -185,7 +185,7 @@ def _is_caught(file: str, _line: str, function: str) -> bool | None:
 
 
 _STARTS = re.compile(
-    r"_raylet\.pyx$|multiprocessing/(?:process|spawn|popen_\w+)\.py$|threading\.py$|runpy\.py$|asyncio/runners\.py$|ray/_private/workers/"
+    r"_raylet\.pyx$|multiprocessing/(?:process|spawn|popen_\w+)\.py$|threading\.py$|runpy\.py$|asyncio/runners\.py$|concurrent/futures/process\.py$|ray/_private/workers/"
 )
 _WRITTEN = re.compile(r"^(?:/private)?/(?:var/)?(?:tmp|dev/shm)/(?!ray/)|^/(?:sandbox|judge|submissions?|testbed)/")
 """Where a program writes the code that it tries, and where images of tasks hold it; Ray keeps the code of a job itself below ``/tmp/ray``."""

@@ -121,6 +121,7 @@ INNOCENT = re.compile(
         r"^[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200}(?:#|//|\*|--) ",
         r"^[\w./+-]{2,80}:? (?:line \d{1,6}: )?[Ww]arning ?: ",
         r"^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
+        r"\bcall trace: ?(?:\w+ -> )?\d",  # so HCCL tells, function by function, that a call failed
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^--?[A-Za-z][\w-]*(?:[ =,]{1,2}\S+){0,4}\s{2,}\S",  # an option and what it does, as a program lists its own
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
@@ -234,8 +235,9 @@ SAID_OF_ANOTHER = re.compile(
 )
 """Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
-    r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
-    r"|(?:->|=>) ?[Uu]sing \S|\((?:is |was )?ignored\b|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b|\b(?:runs|works) without\b"
+    r"(?<![Tt]ry )(?<!consider )\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting"
+    r"|[Rr]estarting)\b|(?:->|=>) ?[Uu]sing \S|\((?:is |was )?ignored\b|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b"
+    r"|\b(?:runs|works) without\b"
 )
 """What the line of an exception says of the program, not of the exception."""
 
@@ -289,7 +291,10 @@ SCORED = re.compile(
     r"|\b\d+ (?:of|/) \d+ (?:\w+ ){0,2}(?:verified|pass|passed|compiled?|correct|solved)\b"
 )
 """What a program says of the code of a model that it tried: how good it was."""
-OF_A_DEVICE = re.compile(r"\b(?:CUDA|Cuda|HIP|NPU|NCCL|HCCL|CUBLAS|CUDNN|cu[A-Z]\w+) (?:\w+ ){0,2}(?:[Ee]rror|failure)\b(?!: out of memory)")
+OF_A_DEVICE = re.compile(
+    r"\bCUDA_ERROR_(?:CONTAINED|ILLEGAL|LAUNCH_|ECC|NVLINK|HARDWARE|MISALIGNED|ASSERT|UNKNOWN|DEVICE_UNAVAILABLE)"
+    r"|\b(?:CUDA|Cuda|HIP|NPU|NCCL|HCCL|CUBLAS|CUDNN|cu[A-Z]\w+) (?:\w+ ){0,2}(?:[Ee]rror|failure)\b(?!: out of memory)"
+)
 """An error of a device, which no catching mends."""
 SMALL_TOOL = re.compile(
     r"(?:/\w+)*/?"

@@ -206,7 +206,7 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     Slurm's helper says that the kernel ended a process for its memory; which one it was, another program says next. Code on a GPU prints why it
     fails, without any mark of its process; which one it was, the error says that the process raises next.
     """
-    nameless = [c for c in found if c.event.about is None and c.event.writer.pid is None and c.event.writer.rank is None]
+    nameless = [c for c in found if c.event.about is None and c.event.writer.pid is None and (c.event.writer.rank is None or _is_of_child(c))]
     told = [c for c in found if c.signature is not None and _FOR_MEMORY.search(c.event.text)] if nameless else []
     raised = [c for c in found if _CARD_FAILED.search(c.event.text)] if nameless else []
     loaders = [c for c in found if _LOADER_KILLED.search(c.event.text)] if nameless else []
@@ -229,6 +229,11 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
         if len({c.subject for c in named}) == 1 and all(c.event.count == 1 for c in named):
             victims[one.book.file, line] = named[0]
     return [_named_by(c, victims.get((c.book.file, c.event.file_line))) for c in found]
+
+
+def _is_of_child(one: Candidate) -> bool:
+    """Does the child of a rank write it, whose lines the launcher gives the mark of the rank?"""
+    return _SHORT_OF_MEMORY.search(one.event.text) is not None
 
 
 def _named_by(one: Candidate, other: Candidate | None) -> Candidate:

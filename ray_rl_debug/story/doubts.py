@@ -33,11 +33,15 @@ _WENT_ON = re.compile(
     r"|\. (?:The|It|They|An?) (?:\w+ ){0,6}?(?:is|are) (?:\w+ )?(?:used|taken|kept|selected|chosen|read|loaded|skipped|masked|left out)"
     r"(?: instead)?\W*$"
     r"|[,;] (?:[\w'-]+ ){0,3}(?:replaced|respawned|recreated|requeued|re-queued|refilled)(?: (?:by|with|from|in) [^,;]{1,60})?\W*$"
+    r"|\b(?:dropped|skipped|discarded|left out|passed over)\W*$"
+    r"|[,;] (?:[\w'-]+ ){0,3}(?:set|kept|left|counted|treated|marked|scored|filled) (?:to|as|out|with|at) [^,;]{1,60}$"
+    r"|[,;] (?:(?:it|they|we|so|and) )*(?:will|shall) (?:\w+ )?(?:try|sync|upload|push|ask|look|wait|be (?:done|sent|written|uploaded))\b[^,;]{0,60}$"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""
 _REMARK = re.compile(
     r"\((?:(?:known|optional)\b|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
-    r"|[^()]{0,60}\b(?:sleeping (?:for )?\d|as it should|on purpose|see (?:the )?(?:ticket|issue|incident)|no process was killed"
+    r"|[^()]{0,60}\b(?:sleeping (?:for )?\d|as it should|on purpose|not (?:of|in|part of|used by) (?:this|our|the) (?:job|run)"
+    r"|see (?:the )?(?:ticket|issue|incident)|no process was killed"
     r"|(?:stopped|ended|killed) by (?:you|us|hand|request)))"
 )
 """What the program adds to an error, behind it and in brackets."""

@@ -13,6 +13,7 @@ from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import Candidate, last_line
 from ray_rl_debug.story.evidence import tells_of_an_end
+from ray_rl_debug.story.last_word import is_last_word
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
@@ -26,7 +27,8 @@ def only_noted(found: Sequence[Candidate]) -> bool:
         if one.survived is not None:
             passed[one.book.file].append(one.event)
     return bool(serious) and not any(
-        tells_of_an_end(c.event, c.signature) or _is_last(c) or _passed_before(c.event, passed.get(c.book.file, ())) for c in serious
+        tells_of_an_end(c.event, c.signature) or _is_last(c) or is_last_word(c) or _passed_before(c.event, passed.get(c.book.file, ()))
+        for c in serious
     )
 
 

@@ -139,7 +139,7 @@ def test_the_rank_that_torchrun_saw_end_first_is_named_for_its_error(tmp_path: P
 
 
 def test_the_level_of_a_record_of_ucx(tmp_path: Path) -> None:
-    line = "[1762156801.101011] [n4:3312 :0]         ib_md.c:501  UCX  {} the handle of the memory was not opened: error 5\n"
+    line = "[1762156801.101011] [n4:3312  :a]         ib_md.c:501  UCX  {} the handle of the memory was not opened: error 5\n"
     assert role(tmp_path, line.format("WARN")) is None
     assert role(tmp_path, line.format("ERROR")) == "noted"
     told = story(tmp_path, line.format("FATAL"))
@@ -284,3 +284,25 @@ def test_more_words_of_an_end(tmp_path: Path, line: str, pid: int | None) -> Non
 )
 def test_a_known_error_behind_words_of_what_failed_is_their_reason(tmp_path: Path, line: str, expected: str) -> None:
     assert role(tmp_path, f"{line}\n") == expected
+
+
+def test_a_lost_device_is_no_reason_that_was_handled(tmp_path: Path) -> None:
+    line = "E0302 09:00:36.549001  812 allocator.cc:414] cudaFreeAsync failed to free 0x7f12: {}\n"
+    assert role(tmp_path, line.format("CUDA_ERROR_CONTAINED: Invalid access of peer GPU memory over nvlink or a hardware error")) == "first"
+    assert role(tmp_path, line.format("CUDA_ERROR_OUT_OF_MEMORY")) == "noted"
+
+
+def test_a_child_of_a_rank_that_a_launcher_marks_is_named_by_its_parent(tmp_path: Path) -> None:
+    mark = "[1,0]<stderr>:"
+    raised = "Traceback (most recent call last):", '  File "/job/train.py", line 9, in <module>', "    next(rows)"
+    killed = "RuntimeError: DataLoader worker (pid 372) is killed by signal: Bus error."
+    short = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)."
+    told = story(tmp_path, "".join(f"{mark}{line}\n" for line in (short, *raised, killed)))
+    assert told is not None and told.first is not None and [w.pid for w in told.first.who] == [372]
+
+
+def test_lines_of_hccl_that_trace_a_call_are_none_of_their_own(tmp_path: Path) -> None:
+    line = "[ERROR] HCCL(2717,python3):2026-07-23-03:47:57.070.{} [hccl_socket.cc:100] [2717]{}\n"
+    failed = line.format("463", "[Listen] socket type[1], listen on ip[10.0.0.2] and specific port[16666] fail.")
+    told = story(tmp_path, failed + line.format("466", "[ServerInit]call trace: hcclRet -> 19"))
+    assert told is not None and told.first is not None and "specific port" in told.first.text and told.then == ()

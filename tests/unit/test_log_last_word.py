@@ -145,3 +145,62 @@ def test_what_is_announced_to_be_ignored_is_survived(tmp_path: Path) -> None:
     line = "2026-03-02 09:00:00,100 ERROR cache.py:3 -- Could not cache it. {}. Error: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     assert role(tmp_path, line.format("Will ignore error and continue")) is None
     assert role(tmp_path, line.format("The loop has ended")) == "first"
+
+
+NOTE = "2026-03-02 09:00:00,100 INFO pool.py:3 -- 8 readers started\n"
+RECORD = "2026-03-02 09:00:09,100 ERROR pool.py:9 -- The engine failed, no entry\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NOTE + RECORD, "first"),
+        (RECORD, "noted"),
+        (NOTE + RECORD + "2026-03-02 09:00:10,100 INFO pool.py:7 -- readers are closed, shutting down\n", "first"),
+        (NOTE + RECORD + "2026-03-02 09:00:10,100 INFO pool.py:7 -- shutting down cleanly\n", "noted"),
+        (NOTE + RECORD + "2026-03-02 09:00:10,100 WARNING pool.py:7 -- 3 rows are short\n", "noted"),
+        (f"(Reader pid=7) {NOTE}(Reader pid=8) {RECORD}", "noted"),
+        (f"(Reader pid=8) {NOTE}(Reader pid=8) {RECORD}", "first"),
+        (NOTE + RECORD.replace("ERROR", "WARNING"), None),
+        (NOTE + RECORD.replace("The engine failed, no entry", "Failed to push metrics: 503"), None),
+        (NOTE + RECORD.replace("no entry", "no entry, the row was filled with zeros"), "noted"),
+        (NOTE + RECORD.replace("engine failed, no entry", "files of step 40 were not copied"), "noted"),
+        (NOTE + RECORD.replace("engine failed, no entry", "engine gave no tokens for request 17"), "noted"),
+        (NOTE + RECORD.replace("engine failed, no entry", "worker 3 has no table, observation set to empty"), "noted"),
+        (NOTE + RECORD.replace("engine failed, no entry", "table of the worker is not sent, will try at the next sync"), "noted"),
+        (NOTE + RECORD.replace("pool.py:9 -- The engine failed, no entry", "wandb: RetryError: metrics of step 12 dropped"), "noted"),
+        (NOTE + RECORD.replace("The engine failed, no entry", "save failed: PermissionError: [Errno 13]"), "first"),
+    ],
+)
+def test_a_program_that_wrote_notes_and_none_behind_an_error_did_not_go_on(tmp_path: Path, text: str, expected: str | None) -> None:
+    assert role(tmp_path, text) == expected
+
+
+def test_a_traceback_whose_lines_were_stamped_one_by_one_has_the_level_of_who_collected_them(tmp_path: Path) -> None:
+    lines = traceback("ERROR 2026-03-02T09:00:00.{} [labels.task: pool0-0] ", "/job/train.py").splitlines()
+    collected = "".join(line.format(776877384 + 1007 * n) + "\n" for n, line in enumerate(lines))
+    assert role(tmp_path, collected) == "first"
+    one_time = "".join(line.format(776877384) + "\n" for line in lines).replace("in <module>", "in fetch")
+    assert role(tmp_path, one_time) == "noted"
+    assert role(tmp_path, collected.replace("in <module>", "in run")) == "first"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("engine 5 on gpu-n07 did not answer update_weights within 300 s", "first"),
+        ("rollout server is unreachable", "first"),
+        ("launcher could not start 3 of 8 servers", "first"),
+        ("could not copy the old checkpoint global_step_20: Directory not empty", "noted"),
+        ("node gpu-n9 (not of this job) is down", "noted"),
+        ("the server was asked for a route that it has not", "noted"),
+    ],
+)
+def test_a_sentence_as_the_last_word_has_to_say_that_a_part_of_the_run_fails(tmp_path: Path, said: str, expected: str) -> None:
+    assert role(tmp_path, NOTE + RECORD.replace("The engine failed, no entry", said)) == expected
+
+
+def test_advice_to_try_something_again_is_no_word_of_what_was_done(tmp_path: Path) -> None:
+    raised = "sql.OperationalError: (1213, 'Deadlock found; {} the transaction')\n"
+    assert role(tmp_path, raised.format("try restarting")) == "first"
+    assert role(tmp_path, raised.format("restarting")) is None

@@ -1,0 +1,33 @@
+"""An error at its level that is the last record of its log: of a program that wrote notes before, and none since, it may be what ended it."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.story.candidates import Candidate
+from ray_rl_debug.story.doubts import is_doubtful
+
+_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b")
+_OF_A_PART = re.compile(
+    r"(?i:\b(?:engines?|server|(?!workers? \w*:)workers?|scheduler|router|container|ranks?|process(?: group)?|raylet|gcs|actors?|driver"
+    r"|job|launcher|replica|trainer|executor|learner|(?:main|event) loop|runtime env\w*|placement group|communicator|nccl|weights)\b)"
+)
+"""Parts that a run lives from."""
+_FAILS = re.compile(
+    r"(?i:\b(?:not|never|didn't|doesn't) (?:answer|respond|come|start|join|finish|return|arrive|register)|\b(?:unresponsive|unreachable|unhealthy)\b"
+    r"|\bfail(?:ed|ure|s)?\b|\btimed out\b|\btime-?out\b|\blost\b|\bstuck\b|\b(?:hung|hangs)\b"
+    r"|\b(?:could not|couldn't|cannot|can't|unable to) (?:start|reach|connect|join|create|load|save|write|send|receive|open|allocate|continue)\b)"
+)
+"""What such a part does that fails."""
+
+
+def is_last_word(one: Candidate) -> bool:
+    """Did a program that wrote notes write no more behind it? Words of the line by which the run went on leave doubt.
+
+    A sentence alone may be of anything: it has to say that a part of the run fails, or to hold what was raised.
+    """
+    event = one.event
+    known = one.signature if one.signature is not None and one.signature.effect != "info" else None
+    is_grave = event.kind == "traceback" or known is not None or _RAISED.search(event.text) is not None
+    is_grave = is_grave or (_OF_A_PART.search(event.text) is not None and _FAILS.search(event.text) is not None)
+    return event.is_last_word and is_grave and not is_doubtful(event, known)
