@@ -31,7 +31,8 @@ def is_last_word(window: Window, one: Spotted) -> bool:
     level = one.head.level or (one.before.level if one.before is not None else None)
     if level != "E" or one.kind == "known" or one.head.writer.program in TRACKING_PROGRAMS:
         return False
-    if one.signature is None and _OF_ONE_OF_MANY.search(one.head.text):
+    said = one.head.text if one.block is None else one.before.text if one.before is not None else ""
+    if one.signature is None and _OF_ONE_OF_MANY.search(said):
         return False
     return _ends_here(window, one) and _wrote_before(window, one)
 

@@ -33,7 +33,7 @@ STAMP = re.compile(
     + _CLOCK.format(5)
     + rf"|(?P<year6>\d\d)/(?P<month6>\d\d)/(?P<day6>\d\d) (?=[\d:.,]{{8,18}} {_LEVELS})"
     + _CLOCK.format(6)
-    + r"|(?P<month7>\d\d)/(?P<day7>\d\d)/(?P<year7>20\d\d) "
+    + r"|(?P<month7>\d\d)/(?P<day7>\d\d)/(?P<year7>20\d\d)[ -]"
     + _CLOCK.format(7)
     + rf"|{_OPENS}(?P<epoch>1[6-9]\d{{8}})(?P<after>\.?\d{{3,9}})?(?=[\] \t,:|]|$)"
 )

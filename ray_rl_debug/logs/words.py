@@ -18,7 +18,7 @@ STEMS = (
     "eturncode", "eturn code", "is dead", ": fatal: ", "] fatal: ",
     "egfault", "process exited, code=",
     "with -", "Fatal: ", ": exit ", "borting th", "killing th", "Killing th", "erminating th",
-    " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
+    " E ", " C ", "[E] ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
@@ -122,6 +122,7 @@ INNOCENT = re.compile(
         r"^[\w./+-]{2,80}:? (?:line \d{1,6}: )?[Ww]arning ?: ",
         r"^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"\bcall trace: ?(?:\w+ -> )?\d",  # so HCCL tells, function by function, that a call failed
+        r"^ProcessGroupNCCL preparing to dump |^Dumping (?:input data|scheduler (?:output|stats))\b",  # torch's watchdog and vLLM, of what they hold
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^--?[A-Za-z][\w-]*(?:[ =,]{1,2}\S+){0,4}\s{2,}\S",  # an option and what it does, as a program lists its own
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
@@ -143,7 +144,7 @@ INNOCENT = re.compile(
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
 _DONE_ABOUT_IT = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
-    r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded",
+    r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in | exception: )|[Ss]ucceeded",
     r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b(?! failed\b))|\bback (?:in)?to the queue\b|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",

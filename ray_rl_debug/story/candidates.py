@@ -31,6 +31,8 @@ _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*[(\[]?(
 """Beside such words: it ended with another code or signal, and nobody told it to."""
 _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b|.{0,120}\bwill now abort\b")
 """torch's watchdog of its own process, and Open MPI: the reason stands in the lines above."""
+_ONLY_KILLED = re.compile(r"Killed$")
+"""A shell's word on its child."""
 _NAME_ALONE = re.compile(r"\W{0,4}(?:(?:\[?PG[^\]\n]{0,60})?\b(?:[Rr]ank|[Pp]id|[Pp]rocess|[Ww]orker|[Nn]ode) ?#?\d{1,8})?\W{0,4}$")
 """An error whose first line only says of whom it is: ``Rank 2``, and torch's report below."""
 TOLD_TO_END = "the process was told to end"
@@ -280,6 +282,8 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
     if _ENDS_ITSELF.match(event.text) or (event.kind == "death" and ENDS_RUN.search(event.text)):
         return Class.LATE, "the process ended itself, for the reason that it gave before"
+    if _ONLY_KILLED.match(event.text):
+        return Class.LATE, "it tells that a process was killed, not why"
     if event.kind == "death" and re.search(r"exit ?code|error code|exit status|exited|status \d", event.text, re.IGNORECASE):
         return Class.LATE, "an exit code tells that a process ended, not why"
     return Class.OWN, None

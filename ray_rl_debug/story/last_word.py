@@ -7,10 +7,9 @@ import re
 from ray_rl_debug.story.candidates import Candidate
 from ray_rl_debug.story.doubts import is_doubtful
 
-_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b")
 _OF_A_PART = re.compile(
-    r"(?i:\b(?:engines?|server|(?!workers? \w*:)workers?|scheduler|router|container|ranks?|process(?: group)?|raylet|gcs|actors?|driver"
-    r"|job|launcher|replica|trainer|executor|learner|(?:main|event) loop|runtime env\w*|placement group|communicator|nccl|weights)\b)"
+    r"(?i:\b(?:engines?|server|(?!workers? \w*:)workers?|scheduler|router|ranks?|process(?: group)?|raylet|gcs|actors?|driver"
+    r"|launcher|replica|trainer|executor|learner|(?:main|event) loop|runtime env\w*|placement group|communicator|nccl|weights)\b)"
 )
 """Parts that a run lives from."""
 _FAILS = re.compile(
@@ -19,15 +18,19 @@ _FAILS = re.compile(
     r"|\b(?:could not|couldn't|cannot|can't|unable to) (?:start|reach|connect|join|create|load|save|write|send|receive|open|allocate|continue)\b)"
 )
 """What such a part does that fails."""
+_ADDS = re.compile(r"[,;] ")
+"""Behind it, more often than not, stands what was done then."""
 
 
 def is_last_word(one: Candidate) -> bool:
     """Did a program that wrote notes write no more behind it? Words of the line by which the run went on leave doubt.
 
-    A sentence alone may be of anything: it has to say that a part of the run fails, or to hold what was raised.
+    A sentence alone may be of anything: it has to say that a part of the run fails, and nothing else.
     """
     event = one.event
     known = one.signature if one.signature is not None and one.signature.effect != "info" else None
-    is_grave = event.kind == "traceback" or known is not None or _RAISED.search(event.text) is not None
-    is_grave = is_grave or (_OF_A_PART.search(event.text) is not None and _FAILS.search(event.text) is not None)
-    return event.is_last_word and is_grave and not is_doubtful(event, known)
+    if not event.is_last_word or is_doubtful(event, known):
+        return False
+    if event.kind == "traceback" or known is not None:
+        return True
+    return _OF_A_PART.search(event.text) is not None and _FAILS.search(event.text) is not None and _ADDS.search(event.text) is None

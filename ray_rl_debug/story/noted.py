@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import Candidate, last_line
+from ray_rl_debug.story.doubts import is_doubtful
 from ray_rl_debug.story.evidence import tells_of_an_end
 from ray_rl_debug.story.last_word import is_last_word
 
@@ -36,6 +37,8 @@ def _is_last(one: Candidate) -> bool:
     """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on."""
     if one.event.is_after_work or (one.event.is_followed and one.signature is None):
         return False
+    if one.event.kind == "error" and one.signature is None and is_doubtful(one.event, None):
+        return False  # its own line tells what was done then
     return bool(one.book.steps) and all(s.file_line < last_line(one.event) for s in one.book.steps)
 
 

@@ -100,9 +100,18 @@ def _first(ordered: Sequence[Candidate], moved: Mapping[str, Shift]) -> Candidat
     earliest = timed[0]
     moment = [c for c in timed if c.by_s <= earliest.by_s + SAME_MOMENT_S or not is_comparable(c.book, earliest.book, moved)]
     best = _named_beside(min(moment, key=lambda c: (c.class_, _is_bare(c))), moment)
+    best = _told_before(best, moment)
     # A traceback in a file without any time stands nearer to the cause than an exit code with one.
     nearer = [c for c in without if c.class_ < best.class_ and c.since_s <= best.by_s]
     return nearer[0] if nearer else _raised_below(best, ordered)
+
+
+def _told_before(best: Candidate, moment: Sequence[Candidate]) -> Candidate:
+    """Of a bare error the known one that its writer told before it: what comes behind a known error comes of it."""
+    if not _is_bare(best):
+        return best
+    own = (c for c in moment if c.book is best.book and c.event.writer == best.event.writer and c.signature is not None)
+    return next((c for c in own if c.event.file_line < best.event.file_line), best)
 
 
 def _raised_below(best: Candidate, ordered: Sequence[Candidate]) -> Candidate:

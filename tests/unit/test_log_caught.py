@@ -306,3 +306,40 @@ def test_lines_of_hccl_that_trace_a_call_are_none_of_their_own(tmp_path: Path) -
     failed = line.format("463", "[Listen] socket type[1], listen on ip[10.0.0.2] and specific port[16666] fail.")
     told = story(tmp_path, failed + line.format("466", "[ServerInit]call trace: hcclRet -> 19"))
     assert told is not None and told.first is not None and "specific port" in told.first.text and told.then == ()
+
+
+def test_a_shells_word_on_its_child_tells_no_reason(tmp_path: Path) -> None:
+    raised = "OverflowError: out of range integral type conversion attempted"
+    dump = f"[2026-03-02 10:00:31] DetokenizerManager hit an exception: {RAISED.replace('ValueError: no such part', raised)}Killed\n"
+    told = story(tmp_path, dump)
+    assert told is not None and told.first is not None and told.first.text == raised
+    assert role(tmp_path, "Killed\n") == "first"
+
+
+def test_what_a_watchdog_and_an_engine_say_before_they_write_down_what_they_hold(tmp_path: Path) -> None:
+    assert (
+        role(tmp_path, "[rank3]:[E201 10:30:31.431 ProcessGroupNCCL.cpp:1575] [PG ID 0 Rank 3] ProcessGroupNCCL preparing to dump debug info.\n")
+        is None
+    )
+    assert role(tmp_path, "(EngineCore_DP0 pid=88) ERROR 02-01 10:05:31 [dump_input.py:69] Dumping input data for V1 LLM engine\n") is None
+
+
+def test_a_store_that_was_not_reached_is_excused_by_nothing_but_its_connection(tmp_path: Path) -> None:
+    failed = "[E1121 10:00:00.000 socket.cpp:1019] [c10d] The client socket has timed out after 60000ms while trying to connect to (head, 29500).\n"
+    again = "[W1121 10:00:00.100 TCPStore.cpp:343] [c10d] TCP client failed to connect/validate to host head:29500 - retrying (try=0)\n"
+    assert role(tmp_path, failed + again) == "first"
+    assert role(tmp_path, failed + again + "[I1121 10:00:02.100 TCPStore.cpp:348] [c10d] TCP client connected to host head:29500\n") is None
+
+
+def test_what_comes_behind_a_known_error_of_one_writer_comes_of_it(tmp_path: Path) -> None:
+    head = "(APIServer pid=511) ERROR 02-01 10:00:31 [core.py:600] "
+    died = f"{head}Engine core proc EngineCore_DP3 died unexpectedly, shutting down client.\n"
+    told = story(tmp_path, f"{died}{head}AsyncLLM output_handler failed.\n")
+    assert told is not None and told.first is not None and "EngineCore_DP3" in told.first.text
+    told = story(tmp_path, f"{head}AsyncLLM output_handler failed.\n{died}")
+    assert told is not None and told.first is not None and "output_handler" in told.first.text
+
+
+def test_what_was_caught_and_handed_on_is_no_word_of_going_on(tmp_path: Path) -> None:
+    line = "[2026-02-01 10:00:31 TP2] Failed to update parameter online: {}: Timed out after 300s waiting for the broadcast.\n"
+    assert role(tmp_path, line.format("Caught exception")) == "first"

@@ -1,14 +1,14 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 86 lots and one of innocent blocks alone, the last 59 after what people pasted into
+The blocks were written before the reader was tried on them, in 94 lots and one of innocent blocks alone, the last 67 after what people pasted into
 public reports and what programs print, written anew. What missed at the first try was mended after each lot, so today they only guard against going
-back. First tries of the last ten lots: 51 of 60, 45 of 60, 28 of 40, 25 of 30, 35 of 40, 70 of 79, 26 of 40, 35 of 40, 17 of 30 and 18 of 25 errors
-told as the first failure, with the words and the process that were expected (with those that are only noted 55, 48, 31, 28, 37, 75, 32, 37, 24 and
-21; of the second to the fourth of these lots five, eight and two truths were wrong, of the seventh one: the reader named a nearer line, or a block
-was cut as no program cuts it); 0 of 60, 0 of 61, 3 of 61, 5 of 40, 1 of 40, 1 of 59, 1 of 40, 1 of 40, 3 of 40, 0 of 30 and, of the innocent alone,
-3 of 40 innocent blocks accused. Five more lots, made by a program of what public code prints where it catches an error and goes on or raises one,
+back. First tries of the last ten lots: 17 of 30, 18 of 25, 26 of 33, 25 of 30, 26 of 30, 24 of 30, 23 of 30, 24 of 30, 27 of 30 and 29 of 30 errors
+told as the first failure, with the words and the process that were expected (with those that are only noted 24, 21, 28, 28, 28, 27, 27, 25, 27 and
+30; in the sixth of these lots two truths were wrong, in the eighth one error was worded as no program words it); 3 of 40, 0 of 30, 0 of 10, 2 of 10,
+2 of 12, 2 of 10, 0 of 10, 3 of 10, 2 of 12 and 0 of 12 innocent blocks accused, half of those of the last eight lots made to look like a last word.
+Five more lots, made by a program of what public code prints where it catches an error and goes on or raises one,
 are not kept here: 147 of 150, 61 of 62, 149 of 150, 200 of 200 and 240 of 240 errors told first; 9 of 150, 5 of 110, 3 of 150, 12 of 200 and 10 of
-240 innocent blocks accused. Fifty-five blocks that are not told right are left out.
+240 innocent blocks accused. Sixty-one blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _accuses_nobody(report: Report | None) -> bool:
 
 def test_few_errors_are_only_noted() -> None:
     """Pasted alone, they do not say that anything ended: those that are so marked, and no others, as the tests above show."""
-    assert sum(block.get("noted", False) for block in blocks("unseen.jsonl")) <= 120
+    assert sum(block.get("noted", False) for block in blocks("unseen.jsonl")) <= 110
 
 
 @pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])
@@ -98,5 +98,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 2767
-    assert len(blocks("innocent.jsonl")) >= 3682
+    assert len(blocks("unseen.jsonl")) >= 3253
+    assert len(blocks("innocent.jsonl")) >= 4015

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_log_blocks_alone import RAISED as BODY
 from test_log_blocks_alone import role
 
 RAISED = ("Traceback (most recent call last):", '  File "{file}", line 3, in <module>', "    run()", "ValueError: no such part")
@@ -148,7 +149,7 @@ def test_what_is_announced_to_be_ignored_is_survived(tmp_path: Path) -> None:
 
 
 NOTE = "2026-03-02 09:00:00,100 INFO pool.py:3 -- 8 readers started\n"
-RECORD = "2026-03-02 09:00:09,100 ERROR pool.py:9 -- The engine failed, no entry\n"
+RECORD = "2026-03-02 09:00:09,100 ERROR pool.py:9 -- The engine failed in its loop\n"
 
 
 @pytest.mark.parametrize(
@@ -162,14 +163,16 @@ RECORD = "2026-03-02 09:00:09,100 ERROR pool.py:9 -- The engine failed, no entry
         (f"(Reader pid=7) {NOTE}(Reader pid=8) {RECORD}", "noted"),
         (f"(Reader pid=8) {NOTE}(Reader pid=8) {RECORD}", "first"),
         (NOTE + RECORD.replace("ERROR", "WARNING"), None),
-        (NOTE + RECORD.replace("The engine failed, no entry", "Failed to push metrics: 503"), None),
-        (NOTE + RECORD.replace("no entry", "no entry, the row was filled with zeros"), "noted"),
-        (NOTE + RECORD.replace("engine failed, no entry", "files of step 40 were not copied"), "noted"),
-        (NOTE + RECORD.replace("engine failed, no entry", "engine gave no tokens for request 17"), "noted"),
-        (NOTE + RECORD.replace("engine failed, no entry", "worker 3 has no table, observation set to empty"), "noted"),
-        (NOTE + RECORD.replace("engine failed, no entry", "table of the worker is not sent, will try at the next sync"), "noted"),
-        (NOTE + RECORD.replace("pool.py:9 -- The engine failed, no entry", "wandb: RetryError: metrics of step 12 dropped"), "noted"),
-        (NOTE + RECORD.replace("The engine failed, no entry", "save failed: PermissionError: [Errno 13]"), "first"),
+        (NOTE + RECORD.replace("The engine failed in its loop", "Failed to push metrics: 503"), None),
+        (NOTE + RECORD.replace("its loop", "its loop, the row was filled with zeros"), "noted"),
+        (NOTE + RECORD.replace("engine failed in its loop", "files of step 40 were not copied"), "noted"),
+        (NOTE + RECORD.replace("engine failed in its loop", "engine gave no tokens for request 17"), "noted"),
+        (NOTE + RECORD.replace("engine failed in its loop", "worker 3 has no table, observation set to empty"), "noted"),
+        (NOTE + RECORD.replace("engine failed in its loop", "table of the worker is not sent, will try at the next sync"), "noted"),
+        (NOTE + RECORD.replace("pool.py:9 -- The engine failed in its loop", "wandb: RetryError: metrics of step 12 dropped"), "noted"),
+        (NOTE + RECORD.replace("The engine failed in its loop", "program 77 raised ZeroDivisionError"), "noted"),
+        (NOTE + RECORD.replace("The engine failed in its loop", "the table is broken") + "\n".join(RAISED).format(file="/job/a.py"), "first"),
+        (NOTE + RECORD.replace("The engine failed in its loop", "row 7 is broken") + BODY, "noted"),
     ],
 )
 def test_a_program_that_wrote_notes_and_none_behind_an_error_did_not_go_on(tmp_path: Path, text: str, expected: str | None) -> None:
@@ -194,13 +197,22 @@ def test_a_traceback_whose_lines_were_stamped_one_by_one_has_the_level_of_who_co
         ("could not copy the old checkpoint global_step_20: Directory not empty", "noted"),
         ("node gpu-n9 (not of this job) is down", "noted"),
         ("the server was asked for a route that it has not", "noted"),
+        ("could not open ib0, server listens on eth0", "noted"),
+        ("parser: JSONDecodeError, counted as wrong", "noted"),
+        ("container sbx-12: command timed out after 10 s", "noted"),
     ],
 )
 def test_a_sentence_as_the_last_word_has_to_say_that_a_part_of_the_run_fails(tmp_path: Path, said: str, expected: str) -> None:
-    assert role(tmp_path, NOTE + RECORD.replace("The engine failed, no entry", said)) == expected
+    assert role(tmp_path, NOTE + RECORD.replace("The engine failed in its loop", said)) == expected
 
 
 def test_advice_to_try_something_again_is_no_word_of_what_was_done(tmp_path: Path) -> None:
     raised = "sql.OperationalError: (1213, 'Deadlock found; {} the transaction')\n"
     assert role(tmp_path, raised.format("try restarting")) == "first"
     assert role(tmp_path, raised.format("restarting")) is None
+
+
+def test_where_work_stops_an_error_that_tells_what_was_done_then_ended_nothing(tmp_path: Path) -> None:
+    work = "".join(f"2026-03-02 08:{m}:00,000 INFO trainer.py:9 -- step {m} loss 0.2\n" for m in (10, 11, 12))
+    assert role(tmp_path, work + RECORD) == "first"
+    assert role(tmp_path, work + RECORD.replace("its loop", "its loop, counted as wrong")) == "noted"

@@ -21,6 +21,7 @@ NOON_S = calendar.timegm((2026, 3, 2, 12, 0, 0))
         ("(Boss pid=7) 11:59:01,123 WARNING: slow", "W", "slow"),
         ("26/03/02 11:59:01 WARN hdfs.Writer: a node is excluded", "W", "a node is excluded"),
         ("03/02/2026 11:59:01 - ERROR - trainer - no such file", "E", "no such file"),
+        ("[03/02/2026-11:59:01] [TRT-LLM] [RANK 2] [E] no such file", "E", "no such file"),
         ("[INFO|trainer.py:712] 2026-03-02 11:59:01,001 >> begins", "I", "begins"),
         ('time="2026-03-02T11:59:01Z" level=error msg="no image" error="no route" rank=3', "E", "no image: no route"),
         ("ts=1772452741.25 level=warn msg=slow", "W", "slow"),
