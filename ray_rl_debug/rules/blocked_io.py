@@ -25,21 +25,21 @@ from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_own_reason, waiting_thread
-from ray_rl_debug.analyze.kernel_calls import NO_NEWS, descriptor, kernel_call, opens_named_pipe
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
 from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops, wakes_soon
-from ray_rl_debug.analyze.places import OF_KERNEL, RETRIED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
-from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_async import INPUT
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
+from ray_rl_debug.rules.blocked_io_words import SOCKETS, owes, remedy, stands, waits_in_vain
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import (
     Found,
@@ -61,8 +61,7 @@ _DRIVER = re.compile(r"nvidia_|_nv\d|rm_ioctl|uvm_|amdgpu_|kfd_|davinci_")
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
-_SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
-_PEERS = _SOCKETS | {Why.FILE_LOCK}
+_PEERS = SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _FEW = 2
 _LOOPBACK = ("127.", "[::1]")
@@ -95,7 +94,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if sink is not None and sink.is_idle and waits_inside(sink.ends):
             continue  # its own coroutines say what it waits for: another rule's
         if sink is not None and does_not_accept(sink):
-            handed.sort(key=lambda e: e.why not in _SOCKETS)  # those in its queue tell most
+            handed.sort(key=lambda e: e.why not in SOCKETS)  # those in its queue tell most
         if handed:
             client = scene.view.seen[handed[0].source]
             if kind_of(node) is NodeKind.UNSEEN and client.process.kind != "named" and not scene.graph.into([client.key]):
@@ -114,8 +113,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
     for ring in rings(scene):
         if ring.is_of_pipes:
-            remedy = ["read the output of a child while it runs (communicate), and close the pipe ends that a process does not use"]
-            yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD, None)])
+            advice = ["read the output of a child while it runs (communicate), and close the pipe ends that a process does not use"]
+            yield ring_found(scene, ring, ID, NAME, CAUSE, [*advice, *remedy(Kind.CHILD, None)])
     yield from _in_its_thread(scene)
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
@@ -137,7 +136,7 @@ def _in_its_thread(scene: Scene) -> Iterator[Found]:
             "and nobody answers",
             who=[one.who(thread=thread.name)],
             evidence=[stack_evidence(one, thread=thread), proc_evidence(one, scene.reason(one))],
-            remedy=_remedy(Kind.FILE, None),
+            remedy=remedy(Kind.FILE, None),
             phase=one.phase,
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
@@ -235,7 +234,7 @@ def _found(
         verdict = _surely(verdict, judge(scene, server))
     if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
         verdict = _surely(verdict, _judge_end(scene, client, server, edge))
-    if server is not None and edge is not None and edge.why in _SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
+    if server is not None and edge is not None and edge.why in SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
         # none of those that were read has the request
         verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
     elif server is not None and edge is not None and any(map(is_read_in_part, _which_may_send(client, server, in_ring=not may_answer))):
@@ -255,11 +254,11 @@ def _found(
     evidence = [stack_evidence(server)] if server is not None and (is_async or is_server_named) else []
     if server is None or not is_async:
         evidence.append(stack_evidence(client))
-    if server is not None and edge is not None and edge.why in _SOCKETS:
+    if server is not None and edge is not None and edge.why in SOCKETS:
         evidence += [stack_evidence(server, thread=t) for t in handlers(server)[:_FEW]]
     at = ""
     if edge is not None:
-        evidence.append(Evidence(kind="socket" if edge.why in _SOCKETS else "lock", where=client.where(), text=edge.evidence))
+        evidence.append(Evidence(kind="socket" if edge.why in SOCKETS else "lock", where=client.where(), text=edge.evidence))
         answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
         at = f" {'of' if is_async else 'for'} {answerer}"
     thread = waiting_thread(client)
@@ -271,10 +270,10 @@ def _found(
         evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}{opens}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
-    summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else _waits_in_vain(client, edge, at, kind)}"
+    summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else waits_in_vain(client, edge, at, kind)}"
     if is_server_named and server is not None and edge is not None:
         waits = f"its coroutines await {wanted}" if is_async else client.at()
-        summary = f"{_stands(server)}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
+        summary = f"{stands(server)}, and {owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
     finding = make_finding(
         ID,
         NAME,
@@ -283,7 +282,7 @@ def _found(
         summary,
         who=who,
         evidence=evidence,
-        remedy=_remedy(
+        remedy=remedy(
             kind if edge is None else _MET_AT.get(edge.why, kind),
             edge,
             op=waiting.place.op if waiting is not None else "",
@@ -293,37 +292,6 @@ def _found(
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
-
-
-def _stands(server: Seen) -> str:
-    """Who stands where; of a server that listens, the thread that may have the request."""
-    for thread in handlers(server)[:1]:
-        return f"thread {thread.called} of {server.where()} {as_verb(describe_place(thread.place))}"
-    return f"{server.where()} {server.does()}"
-
-
-def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) -> str:
-    """What a process waits for, after its name, and that it does not come."""
-    doing = client.does()
-    if client.followed is not None:
-        doing += f", its thread {client.followed.called} in {client.followed.place.op},"
-    if edge is not None and edge.why is Why.FILE_LOCK:
-        return f"{doing}, held by{at.removeprefix(' for')}"
-    if edge is not None and edge.why is Why.NEWS:
-        return f"{doing}, and {'none' if 'news' in doing else 'no news of the files that it watches'} comes"
-    if edge is not None and doing.partition(" ")[0] not in ("waits", "joins"):
-        doing = f"{doing.rstrip(',')}, and waits"
-    if edge is not None and edge.why in (Why.CHILD, Why.PIPE):
-        after = "," if edge.why is Why.CHILD and not doing.endswith((",", ", and waits")) else ""
-        return f"{doing}{after}{at}{', which has not ended' if edge.why is Why.CHILD else ' and gets nothing'}"
-    return f"{doing}{at} and gets no answer" if edge is not None or kind is Kind.SOCKET else f"{doing.rstrip(',')}, and the call does not return"
-
-
-def _owes(why: Why) -> str:
-    """What a process that stands does not do for the one that waits for it."""
-    if why in _SOCKETS:
-        return "does not answer"
-    return "keeps the file lock from" if why is Why.FILE_LOCK else "holds up"
 
 
 def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
@@ -339,7 +307,7 @@ def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
     goes_on = may_go_on(scene, end)
     kernel = end.telling.kernel if end.telling is not None and sleeps(end) else None
     wakes = sleeps(end) and (kernel is None or may_wake_soon(kernel))
-    if goes_on is None and edge.why not in _SOCKETS and wakes:  # which thread of a server has the request is not known
+    if goes_on is None and edge.why not in SOCKETS and wakes:  # which thread of a server has the request is not known
         goes_on = "the process at the other end sleeps and will wake by itself"
     if goes_on is None and kernel is not None and kernel.run_slices is None and wakes_soon(kernel):
         goes_on = "how often the process at the other end woke up was not read"  # who looks again and again is the one that does not answer
@@ -355,46 +323,3 @@ def _surely(one: Judgement, other: Judgement) -> Judgement:
     if one.certainty is None or other.certainty is None:
         return one if one.certainty is None else other
     return one if weaker(one.certainty, other.certainty) is one.certainty else other
-
-
-def _remedy(kind: Kind | None, edge: Edge | None, *, op: str = "", is_named_pipe: bool = False, is_driver: bool = False) -> list[str]:
-    if op == OF_KERNEL[NO_NEWS]:
-        return ["watch the folder again once it was removed and made anew (the kernel tells of that: IN_IGNORED)", "keep the folder, and empty it"]
-    if edge is not None and edge.why is Why.NEWS:
-        return [
-            "look who should write there, and whether it writes in the way that is watched: a file that is moved there is not written there",
-            "look into the folder once more after a time-out, whatever the news",
-        ]
-    if edge is not None and edge.why is Why.PIPE:
-        return [
-            "look at the process at the other end: what should it write or read?",
-            "let each process close the ends of pipes that it does not use",
-        ]
-    if op == RETRIED:
-        return [
-            "try from this machine whether the service answers (curl -v its address), and with which proxy",
-            "run without it: WANDB_MODE=offline, HF_HUB_OFFLINE=1, or no logger on this run",
-        ]
-    if kind is Kind.SOCKET:
-        return ["give the call a time limit (requests: timeout=, urllib: timeout=, sockets: settimeout)", "look at the server at the other end"]
-    if kind is Kind.FLOCK:
-        return [
-            "end or wait for the process that holds the lock; use a lock with a time limit (filelock timeout=)",
-            "remove a lock file that a killed process has left behind (torch_extensions/*/lock)",
-        ]
-    if kind is Kind.CHILD:
-        return ["look at the child process; give subprocess calls timeout="]
-    if is_named_pipe:
-        return [
-            "start what should write to the named pipe or read from it: opening one end waits until the other is open",
-            "open it with O_NONBLOCK, or use a file",
-        ]
-    if is_driver:
-        return [
-            "look at the driver of the card on that node: dmesg (Xid, NVRM), nvidia-smi -q; such a call may end only when the node is reset",
-            "read /proc/PID/stack once more: the same names mean that it still stands there",
-        ]
-    return [
-        "check the mount: df, stat and dmesg on that node (a hung NFS or FUSE server blocks open, read, write)",
-        "write to local disk first, then move",
-    ]
