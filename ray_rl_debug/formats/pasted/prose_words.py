@@ -44,8 +44,10 @@ SPOKEN_WORK = (
     (r"(?:evaluation|validation)(?: loop)?", "evaluate"),
 )
 """Work that they name so, *rank 3 is in the backward pass*: where code stands beside it, that tells more."""
-_BEFORE_SPOKEN: tuple[str, ...] = ("in", "at", "on", "inside", "within", "the", "a", "an", "its", "their", "nccl", "gloo", "own", "next", "last", "first", "same")
-_BEFORE_SPOKEN += ("gradient", "grad", "loss", "metric", "metrics", "tp", "dp", "ep", "pp", "fsdp", "final", "global", "initial", "weight")
+_BEFORE_SPOKEN = tuple(
+    "in at on inside within the a an its their nccl gloo own next last first same"
+    " gradient grad loss metric metrics tp dp ep pp fsdp final global initial weight".split()
+)
 IS_SPOKEN = (
     "(?:"
     + "|".join(rf"(?<=\b{word} )" for word in _BEFORE_SPOKEN)
