@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parent
 HEAD = """\
 # Faults that we survive
 
-Each line is a test that brings the fault about for real and looks at what comes out. All of them: `pytest tests/faults`.
+Each line is a test that brings the fault about for real and looks at what comes out. All of them: `pytest tests/faults -m 'not slow'`.
 This page is made from the tests: `python tests/faults/page.py > docs/faults.md`.
 """
 
