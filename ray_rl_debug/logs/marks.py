@@ -110,8 +110,11 @@ NAMED = re.compile(
 )
 OF_SYSTEMD = re.compile(r"systemd\[1\]: (?P<program>[\w@-]{1,80}\.(?:service|scope)): ")
 """Without a stamp, as ``journalctl -o cat`` and people who paste leave it."""
-OF_MODULE = re.compile(r"(?:ray|torch|vllm|sglang|verl|areal)(?:\.[a-z_]\w{0,40}){1,6}: (?=[A-Z]\w* |(?:\w+\.)+[A-Z]\w*: )")
-"""``ray._private.services: Unable to ``: the name of a logger in front of a sentence or of an exception."""
+OF_MODULE = re.compile(
+    r"(?:ray|torch|vllm|sglang|verl|areal)(?:\.[a-z_]\w{0,40}){1,6}: (?=[A-Z]\w* |(?:\w+\.)+[A-Z]\w*: )"
+    r"|(?:[a-z_]\w{0,40}\.){1,6}[a-z_]\w{0,40} - (?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - )"
+)
+"""``ray._private.services: Unable to ``, ``distributed.nanny - ERROR - ``: the name of a logger in front of a sentence, an exception or a level."""
 SOURCE_FILE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}")
 OF_CANN = re.compile(r"[A-Z][A-Z_]{1,15}\((?P<pid>\d{1,8}),[\w.:-]{1,60}\):")
 """``HCCL(58,python3):2026-…``: behind their level the parts of Ascend's software name themselves and their process."""

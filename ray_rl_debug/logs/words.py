@@ -100,7 +100,8 @@ INNOCENT = re.compile(
         r" (?:\w+ )?(?:errors?(?! (?:messages?|details?|texts?|descriptions?|strings?)\b)|failures?|exceptions?|tracebacks?|fatal)\b",
         r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S{0,200}error",
-        r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
+        r"Exception ignored in|ignored exception",
+        r"(?:exit ?code|exit status|(?<!response )status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|(?<![Ee]rror )(?<!xception )(?<!ailure )[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
         r"(?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
@@ -262,7 +263,7 @@ OF_A_SAMPLE = re.compile(
 )
 """What trainers print in front of what a model was asked and what it said, or around it (tables and panels of rich, one object per sample), and how
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
-ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
+ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|(?<!response )status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
 """The line of a known error that holds these words tells of no error: something ended well."""
 TELLS_OLDER = re.compile(r"\bfailed\b.{0,60}\blast available logs\b|^Job '[\w-]{1,80}' failed$")
 """Behind such a line of Ray's stands what was written before it."""

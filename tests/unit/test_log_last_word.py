@@ -200,6 +200,12 @@ def test_a_traceback_whose_lines_were_stamped_one_by_one_has_the_level_of_who_co
         ("could not open ib0, server listens on eth0", "noted"),
         ("parser: JSONDecodeError, counted as wrong", "noted"),
         ("container sbx-12: command timed out after 10 s", "noted"),
+        ("worker crashed: name 'Path' is not defined", "first"),
+        ("worker 3: table failed", "noted"),
+        ("sandbox server failed to run program 12", "noted"),
+        ("metrics server failed to bind :9100", "noted"),
+        ("Producer thread failed", "first"),
+        ("Application 'default' DEPLOY_FAILED: The deployment failed to start 3 times in a row.", "first"),
     ],
 )
 def test_a_sentence_as_the_last_word_has_to_say_that_a_part_of_the_run_fails(tmp_path: Path, said: str, expected: str) -> None:

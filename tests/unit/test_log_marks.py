@@ -230,3 +230,9 @@ def test_a_level_in_front_of_a_stamp_and_the_module_of_a_rust_program_behind_it(
     head = read_head("2026-11-02 10:22:41  ERROR router_rs::routers::router: src/routers/router.rs:311: nobody is left")
     assert (head.level, head.text) == ("E", "nobody is left")
     assert read_head("[ERROR] 2026-10-11-15:09:34 (PID:324, Device:5, RankID:-1) ERR02005 DIST internal error").writer.rank is None
+
+
+def test_the_name_of_a_logger_in_front_of_a_level_without_any_time() -> None:
+    head = read_head("distributed.nanny - ERROR - Worker process died unexpectedly")
+    assert (head.level, head.text) == ("E", "Worker process died unexpectedly")
+    assert read_head("a.b - c").level is None
