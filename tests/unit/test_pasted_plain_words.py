@@ -68,3 +68,19 @@ def test_it_is_the_one_of_the_sentence_before() -> None:
 def test_numbers_of_one_name_are_not_anothers() -> None:
     (one,) = read("- PP0, PP1: in a collective\n- PP3: in `recv_forward` (`p2p_communication.py:448`)\n")
     assert (one.label, one.rank) == ("PP3", None)
+
+
+def test_a_number_behind_worker_is_no_part_of_an_engine() -> None:
+    (one,) = read("Worker 2 is still executing a tool: py-spy shows it in `communicate` (`subprocess.py:1209`) < `run_tests` (`tool.py:66`).")
+    assert (one.title, one.label) == (None, "worker 2")
+
+
+def test_rows_of_top_run() -> None:
+    row = " 100.00% 100.00%   61.20s    61.20s   {} (radix_cache.py:560)\n"
+    (one,) = read(row.format("_collect_leaves") + row.format("evict") + row.format("event_loop"))
+    assert [t.active for t in one.threads] == [True]
+
+
+def test_places_in_the_words_of_groups() -> None:
+    text = "Ranks 0-1 are in the TP all-reduce of layer 12, ranks 2-3 are in the DP reduce-scatter of the grad buffer."
+    assert [frames for _, frames in told(text)] == [["all_reduce"]] * 2 + [["reduce_scatter"]] * 2

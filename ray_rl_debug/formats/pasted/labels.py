@@ -14,7 +14,7 @@ _NAMED_PID = re.compile(r"^\W{0,12}(?P<label>[A-Za-z][\w.-]{0,40}) ?\((?P<pid>\d
 _ELASTIC_FIELD = re.compile(r"^\s{0,8}(?:time|host|rank|exitcode|error_file|traceback) {1,8}: ")
 """What torchelastic says of a child that failed: no name of what follows."""
 _PART_ALONE = re.compile(
-    r"^\W{0,12}(?P<name>(?:EngineCore|APIServer|ApiServer|Worker)(?:_(?:DP|TP|PP|EP)\d{1,4}){0,4})\b(?! (?:rank|process|group|node)\b)"
+    r"^\W{0,12}(?P<name>(?:EngineCore|APIServer|ApiServer|Worker)(?:_(?:DP|TP|PP|EP)\d{1,4}){0,4})\b(?! (?:rank|process|group|node|#?\d{1,5})\b)"
 )
 """A part of vLLM at the beginning of a heading, without the ``VLLM::`` of its process title."""
 _ENDINGS = r"\.(?:txt|log|out|err|stack|dump|pyspy|trace|raw|folded|collapsed)"

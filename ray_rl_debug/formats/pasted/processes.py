@@ -319,7 +319,8 @@ class Processes:
         note_raised(dump, line.number, frames)
         if frames.number or (not self.has_words and (indent_of(line.text) or frames.source in ("faulthandler", "traceback"))):
             self._cut = dump
-        thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
+        is_row_of_top = frames.source == "py-spy raw" and not frames.weight  # which shows only what runs
+        thread = DumpThread(frames=(), tid=frames.tid, name=frames.name, active=True if is_row_of_top else None)
         if self._wants_gil == line.number - 1:
             thread.waits_for_gil = True
         dump.threads.append(thread)

@@ -62,7 +62,7 @@ _SPOKEN_WORDS = tuple(
 """One of them is in each of these."""
 _SPEAKS = re.compile(
     r"\b(?:stuck|blocked|wait(?:s|ing)?|hang(?:s|ing)?|hung|parked|sits?|sitting|stays?|is|are|still) (?:for (?:it|them) )?(?:in|at|inside|on) "
-    r"(?:(?:the|an?|its|their|nccl|gloo|next|last|first|same) ){0,2}" + IS_SPOKEN,
+    r"(?:(?:" + "|".join(_BEFORE_SPOKEN) + r") ){0,3}" + IS_SPOKEN,
     re.IGNORECASE,
 )
 
@@ -122,7 +122,7 @@ STANDS = re.compile(
     r"|\b(?:está|estão|están|esperam?|esperan?|attend(?:ent)?|est|sont|hängt|hängen|wartet|warten|steht|stehen)"
     r"(?: (?:parad|bloquead|atascad|detenid|bloqué|pres)\w{0,3})? (?:em|en|na|no|dans|sur|in|auf|bei)\b"
     r"|\b(?:за)?(?:вис(?:ит|ят|ла|ли)?|жд[её]т|ждут|сто(?:ит|ят)|застря(?:л|ла|ли)|заблокирован\w?) (?:в|на|внутри)\b"
-    r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等",
+    r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等|都在(?=[ `])|正在(?=[ `])|还在(?=[ `])",
     re.IGNORECASE,
 )
 AT_ON = re.compile(
