@@ -84,3 +84,9 @@ def test_rows_of_top_run() -> None:
 def test_places_in_the_words_of_groups() -> None:
     text = "Ranks 0-1 are in the TP all-reduce of layer 12, ranks 2-3 are in the DP reduce-scatter of the grad buffer."
     assert [frames for _, frames in told(text)] == [["all_reduce"]] * 2 + [["reduce_scatter"]] * 2
+
+
+def test_how_many_stand_at_a_place_and_who_they_are() -> None:
+    (first, *_, last) = read("- 3x `all_reduce` < `optimizer_step` (ranks 0-1, 3)\n- 1x `_next_data` < `__next__` (rank 2)\n")
+    assert (first.rank, first.threads[0].frames[0][0]) == (0, "all_reduce")
+    assert (last.rank, last.threads[0].frames[0][0]) == (2, "_next_data")

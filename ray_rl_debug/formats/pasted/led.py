@@ -82,6 +82,8 @@ _WITH_PID = re.compile(r"\W{0,6}`[\w.-]{1,80}` \(?pid ", re.IGNORECASE)
 """The name of a machine in backticks."""
 _OF_LEAD = re.compile(r"(?<=[\w)`])[;.]\s{1,3}(?=[A-Za-z`])")
 _BULLET = re.compile(r"^\s{0,12}(?:[-*•+] |\d{1,2}[.)] )")
+_TIMES = re.compile(r"^\s{0,4}\d{1,5} ?[x×]\s{1,4}")
+"""``15x all_reduce < step (ranks 0-14)``"""
 _BEHIND = re.compile(r"\s\(?(?:\d{1,6} )?ranks?:? " + said.NUMBERS + r"\)\s{0,8}$", re.IGNORECASE)
 _ASIDES = re.compile(r"[,;(]\s?")
 _NOT_SO = re.compile(
@@ -138,7 +140,7 @@ def behind(text: str) -> tuple[Event, ...]:
     found = _BEHIND.search(text, max(0, len(text) - 400)) if text.rstrip().endswith(")") and len(text) <= MAX_CHARS else None
     if found is None:
         return ()
-    stack = _BULLET.sub("", text[: found.start()])
+    stack = _TIMES.sub("", _BULLET.sub("", text[: found.start()]))
     frames = joined.read(stack) or joined.names(stack, code=2) or read_frame(f"    {stack.strip(' `')}")
     if frames is None:
         return ()

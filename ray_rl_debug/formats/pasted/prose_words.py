@@ -6,7 +6,7 @@ import re
 
 CLAUSES = re.compile(
     r"(?<=[.;!?])\*{0,2}\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
-    r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d|(?:others?|rest|remaining)\b))"
+    r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:(?:ranks?|nodes?|hosts?|workers?|stages?) ?#?(?:\d|N\b)|[TDPE]P\d|(?:others?|rest|remaining)\b))"
     r"|(?<=[a-z]),\s(?=ranks? ?#?\d{1,5} (?:is |are )?(?:stuck|blocked|waiting|waits?|hangs?|parked)\b)"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:e|et|und|y|mas|aber|mais|pero)\s(?=(?:(?:o|a|le|el|der|die) )?(?:ranks?|rang|rango|worker|gpu) ?#?\d{1,9}\b)"
@@ -91,9 +91,8 @@ WHO = re.compile(
     r"|\b(?:ранг|процесс|воркер)\w{0,2} ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?:(?:all|every) )?(?:of )?(?:the )?(?:other )?(?:ranks|processes|workers|gpus|nodes)"
     r" (?:except|but|apart from|other than)(?: for)? (?:(?:global )?ranks? )?#?\d{1,5}(?:(?:, ?| and )\d{1,5}){0,8}"
-    r"|(?:(?:other|remaining) )?(?P<count>"
-    + NUMBERED
-    + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine))? ?"
+    r"|(?:(?:other|remaining) )?(?P<count>" + NUMBERED + r")(?: of (?:the |them )?(?:\d{1,4} )?)?"
+    r"(?: (?:other|remaining|local|[A-Z]{2}|scheduler|trainer|training|actor|rollout|engine|reward|critic|inference|agent|judge|tool))? ?"
     r"(?:[A-Z]{2}-)?(?:ranks?|process(?:es)?|threads?|workers?|tasks|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?|stages?"
     r"|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
     r"|every(?:one|body) else|(?:its|the|a|each) (?:forked )?child(?:ren)?(?: process(?:es)?)?(?: \d{3,9}\b)?"
