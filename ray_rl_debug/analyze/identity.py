@@ -221,7 +221,7 @@ def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None,
 _SEVERAL = re.compile(
     r"(?:all )?(?:the )?(?P<rest>(?:[\w-]{1,20} ){0,3}"
     r"(?:[a-z]{2,10}-)?(?:others|ones|rest|ranks|processes|workers|gpus|nodes|actors|hosts|boxes|peers|children)"
-    r"(?: (?:but|except|apart from|other than)(?: for)? (?:ranks? )?\d[\d, and-]{0,40})?)",
+    r"(?: (?:but|except|apart from|other than)(?: for)? (?:ranks? )?\d[\d, and-]{0,40})?)|every(?:one|body) else",
     re.IGNORECASE,
 )
 
@@ -234,7 +234,7 @@ def is_of_several(title: str) -> bool:
 def _each_of(title: str) -> str:
     """``the other ranks`` as one of them, because every sentence here speaks of one process."""
     several = _SEVERAL.fullmatch(title)
-    return f"each of the {several['rest']}" if several is not None else title
+    return f"each of the {several['rest']}" if several is not None and several["rest"] else title
 
 
 @lru_cache(maxsize=4096)

@@ -244,14 +244,15 @@ def _of_call(frame: Frame) -> tuple[Kind, str] | None:
 
 
 def with_cut_end(place: Place, frames: Sequence[Frame]) -> Place:
-    """The place of a stack that somebody copied: where its innermost function is called as a collective is, what lay below it was cut.
+    """The place of a stack that somebody copied: where its innermost function is called as a call between ranks is, what lay below it was cut.
 
     A program's own function of that name calls torch's, and a tool would show that.
     """
     name = short_name(frames[0].function) if frames else ""
-    if place.kind is not Kind.CODE or place.own != 0 or name not in CALLS_OF_TORCH & COLLECTIVES:
+    if place.kind is not Kind.CODE or place.own != 0 or name not in CALLS_OF_TORCH & (COLLECTIVES | P2P):
         return place
-    return msgspec.structs.replace(place, kind=Kind.COLLECTIVE, op=name, path=place.path[1:] or place.path)
+    kind = Kind.P2P if name in P2P else Kind.COLLECTIVE
+    return msgspec.structs.replace(place, kind=kind, op=name, path=place.path[1:] or place.path)
 
 
 def _takes_lock(frame: Frame, sample: ThreadSample | None) -> bool:

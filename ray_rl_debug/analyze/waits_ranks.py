@@ -47,6 +47,10 @@ def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
         rest = tuple(r for r in world.missing if node_of_rank(world.key, r) not in named) if told else world.missing
         world = world if rest == world.missing else msgspec.structs.replace(world, missing=rest)
         found = [*told, *receiver_edges(world), *_world_edges(view, world)]
+        if told:
+            # who is said not to have come is the peer of those who do not name theirs
+            sources = {e.source for e in told}
+            found = [e for e in found if e.why is not Why.P2P or e.certainty is Certainty.PROVEN or e.source not in sources]
         yield from found
         if world.is_assumed:
             yield from _absent_edges(world, {e.source for e in found})

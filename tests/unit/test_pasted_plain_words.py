@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.imports.folder import load
 
 
 def told(text: str) -> list[tuple[str, list[str]]]:
@@ -90,3 +94,23 @@ def test_how_many_stand_at_a_place_and_who_they_are() -> None:
     (first, *_, last) = read("- 3x `all_reduce` < `optimizer_step` (ranks 0-1, 3)\n- 1x `_next_data` < `__next__` (rank 2)\n")
     assert (first.rank, first.threads[0].frames[0][0]) == (0, "all_reduce")
     assert (last.rank, last.threads[0].frames[0][0]) == (2, "_next_data")
+
+
+def first_of(folder: Path, text: str) -> tuple[str, list[str]]:
+    (folder / "post.md").write_text(text)
+    snapshot = load([folder / "post.md"]).snapshot
+    assert snapshot is not None
+    found = diagnose(snapshot).findings[0]
+    return found.cause.value, [who.label for who in found.who]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "who"),
+    [
+        ("CP0, CP1 and CP2 are blocked in `batch_isend_irecv` (`ring.py:77`). CP3 never posts its send.\n", "straggler", ["CP3"]),
+        ("Stage 1 died. Stage 0 is in `send_forward` (`p2p.py:4`), stage 2 in `recv_forward` (`p2p.py:8`).\n", "straggler", ["Stage 1"]),
+        ("Rank 0 sits in `acquire` (`filelock/_api.py:344`). Everyone else waits for rank 0 in a barrier.\n", "blocked-io", ["rank/0"]),
+    ],
+)
+def test_who_is_said_to_lack_is_the_one(tmp_path: Path, text: str, cause: str, who: list[str]) -> None:
+    assert first_of(tmp_path, text) == (cause, who)

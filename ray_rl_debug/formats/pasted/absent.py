@@ -25,10 +25,13 @@ _NAMED = re.compile(
     r"(?:(?:(?:is|was) the (?:only )?one (?:that|which|who) )?(?:(?:is|are|has|have|had|was|were|do|does|did) ?)?"
     r"(?:never|not|n't|n’t)(?: yet| even)? "
     r"(?:call|enter|join|reach|arriv|post|issu|launch|submitt?|show|print|logg?|com|send|answer)(?:e?s|e?d|ing|e)?\b"
-    r"|(?:has|have|shows?) no such (?:line|call|entry|frame|message))",
+    r"|(?:has|have|shows?) no such (?:line|call|entry|frame|message)"
+    r"|(?:(?:has|have|had|already|just|is|are|was|were|got|been) ){0,3}(?:died|crashed|dead|killed|evicted|preempted|OOM[- ]?killed)\b)",
     re.IGNORECASE,
 )
-"""The same of parts and machines: ``DP1 never calls it``, ``node 2 has no such line``."""
+"""The same of parts and machines, and of their end: ``DP1 never calls it``, ``node 2 has no such line``, ``stage 1 died``."""
+_MAY_BE_NAMED = ("never", " not ", "n't", "n’t", "no such", "died", "crashed", "dead", "killed", "evicted", "preempted")
+"""One of them is in each of those."""
 _DEAD = re.compile(
     r"\b(?:global )?ranks? ?#?" + said.NUMBERS + r" (?:(?:has|have|had|already|just|since|is|are|was|were|got|been) ){0,3}"
     r"(?:died|crashed|dead|gone|killed|lost|evicted|preempted|OOM[- ]?killed"
@@ -67,7 +70,7 @@ def of_line(text: str) -> Said | None:
 
 def named_absent(text: str) -> Said | None:
     """The part or machine of which a sentence says that it has not come."""
-    found = _NAMED.search(text) if any(word in text for word in ("never", " not ", "n't", "n’t", "no such")) else None
+    found = _NAMED.search(text) if any(word in text for word in _MAY_BE_NAMED) else None
     if found is None or _is_otherwise(text, found):
         return None
     return Said(kind="missing", text=_near(text, found), name=found["name"])

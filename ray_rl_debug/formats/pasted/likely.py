@@ -73,7 +73,7 @@ _LITERALS = (
     " in `",
     " at `",
     "` -> ",
-    "` < ",
+    "` <",
     "Waiting for the GIL",
     "@ ",
 )
