@@ -74,13 +74,13 @@ def test_before_a_start_with_more_cpus_than_allowed_the_hang_is_predicted(tmp_pa
     assert (after["cpu.allowed"], after["start.cost"]) == ("ok", "ok")
 
 
-def test_a_taken_port_and_its_holder(capsys):
-    # of both families: another program may hold the same number of the other one
+def test_a_taken_port_and_its_holder():
+    # of both families: another program may hold the same number of the other one; in a program of its own, which inherits no socket of ours
     both = socket.has_dualstack_ipv6()
     with socket.create_server(("", 0), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both) as server:
         port = server.getsockname()[1]
-        main(["doctor", "--preflight", "--port-base", str(port), "--json"])
-    results = [r for r in json.loads(capsys.readouterr().out)["results"] if r["check"] == "port.block"]
+        done = command("doctor", "--preflight", "--port-base", str(port), "--json")
+    results = [r for r in json.loads(done.stdout)["results"] if r["check"] == "port.block"]
     assert results[0]["status"] == "warn"
     assert f"{port} (GCS)" in results[0]["measured"]
     assert f"pid {os.getpid()}" in results[0]["measured"] or os.geteuid() != 0
