@@ -74,9 +74,8 @@ TABLE = tuple(
 
 EVERY_RUN = frozenset(
     """
-    mismatch_of_overlapped_works pipeline_receive_ring prompts_on_hung_mount
-    locks_in_opposite_order ray_get_ring_of_three placement_group_wants_three_nodes producer_dead_trainer_polls semaphore_slots_lost
-    tool_server_never_answers batch_that_never_comes staleness_capacity_used_up trains_briskly idle_notebook
+    mismatch_of_overlapped_works pipeline_receive_ring prompts_on_hung_mount ray_get_ring_of_three semaphore_slots_lost
+    staleness_capacity_used_up trains_briskly idle_notebook
     """.split()
 )
-"""One of each family in every run of the tests; all of them with ``pytest -m slow tests/integration/test_examples.py``."""
+"""A few in every run of the tests; all of them with ``pytest -m slow tests/integration/test_examples.py``, and by ``python -m examples.score``."""
