@@ -52,6 +52,7 @@ def snapshot(pid: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
+@pytest.mark.slow
 def test_a_profiler_holds_the_process_most_of_the_time() -> None:
     """Somebody's profiler stops a busy process for four fifths of the time.
 

@@ -166,6 +166,7 @@ def test_submitted_to_a_full_cluster_it_catches_the_hang_and_leaves_the_run_alon
         assert (tmp_path / "told").read_text().count("\n") == 1
 
 
+@pytest.mark.slow
 def test_killed_it_is_started_again_and_two_do_not_disturb_each_other(tmp_path: Path) -> None:
     with cluster(2) as c, program("loop_program.py", c["address"], tmp_path, 4, 1) as job:
         other = tmp_path / "other"
