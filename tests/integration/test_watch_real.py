@@ -285,6 +285,7 @@ def test_job_that_ends_well_without_a_step_is_told(tmp_path: Path) -> None:
         assert verdict_of(tmp_path).state == "finished"
 
 
+@pytest.mark.slow
 def test_of_two_jobs_the_hung_one_is_named_and_stopped_where_asked(tmp_path: Path) -> None:
     well = tmp_path / "well"
     well.mkdir()
