@@ -80,6 +80,7 @@ def test_one_whose_tool_never_answers() -> None:
     stuck = [r["measured"] for r in found["results"] if r["check"] == "try.stuck"]
     assert "1 of 1 episodes that began at concurrency 1 did not end in 4 s" in stuck[0]
     assert "SilentTool.call_tool" in stuck[0] and "an answer over the network" in stuck[0]
+    assert len(stuck) > 1, found
     assert stuck[1].startswith("RRD201") and "127.0.0.1:" in stuck[1]
     assert found["facts"]["gone_on_cancel"] is True
     assert [f.split(" ")[0] for f in found["facts"]["stuck"][0]["chain"]][:2] == ["SilentTool.run", "SilentTool.call_tool"]
