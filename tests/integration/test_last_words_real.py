@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults.processes import wait_for
 
 from ray_rl_debug.capture.here import take_here
 from ray_rl_debug.collect.options import CollectOptions
@@ -26,16 +27,17 @@ FATAL = "(EngineCore pid=14951) ERROR 11-28 09:33:28 [core.py:1512] EngineCore e
 
 
 @contextlib.contextmanager
-def ending(log: Path, lines: str) -> Iterator[subprocess.Popen[bytes]]:
+def ending(log: Path, lines: str, before: str = "") -> Iterator[subprocess.Popen[bytes]]:
     """A program that prints these lines and ends as soon as it may read one; its parent does not collect its exit status before the end."""
-    code = f"import sys\nprint('up', flush=True)\nsys.stdin.readline()\nprint({lines!r}, flush=True)"
+    code = f"import sys\n{before}\nprint('up', flush=True)\nsys.stdin.readline()\nprint({lines!r}, flush=True)"
     with log.open("wb") as out, subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=out, stderr=out) as child:
         yield child
 
 
-def looked_at(tmp_path: Path, lines: str, *, name: str = "server.log") -> Report:
-    with ending(tmp_path / name, lines) as child:
+def looked_at(tmp_path: Path, lines: str, *, name: str = "server.log", before: str = "") -> Report:
+    with ending(tmp_path / name, lines, before) as child:
         assert child.stdin is not None
+        wait_for(lambda: "up" in (tmp_path / name).read_text(), "it has not begun", 20)
 
         def end(said: str) -> None:
             if said.startswith("sample 2") and child.stdin is not None:
@@ -78,3 +80,15 @@ def test_old_lines_did_not_end_it(tmp_path: Path) -> None:
     """An error of the start, which it lived with for a long log."""
     report = looked_at(tmp_path, "\n".join([WORKER, *["all is well: request served in 12 ms"] * 2000]))
     assert report.findings == ()
+
+
+def test_whose_child_goes_on_is_no_cause(tmp_path: Path) -> None:
+    """A launcher ends, and what it started works: an old error of a part is in nobody's way."""
+    over = tmp_path / "over"
+    works = f"import os\nwhile not os.path.exists({str(over)!r}): sum(range(1000))"
+    try:
+        report = looked_at(tmp_path, WORKER, before=f"import subprocess\nsubprocess.Popen([sys.executable, '-c', {works!r}])")
+    finally:
+        over.touch()
+    assert report.findings == ()
+    assert report.verdict.state is State.HEALTHY
