@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_rl_debug.analyze.data_loaders import waits_at_loader
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_places import stdlib_place
@@ -26,7 +27,6 @@ _CHECKPOINT = "torch/distributed/checkpoint/"
 """Its functions are called like collectives, and do work of their own between those of torch."""
 _NEXT_OF_LOADER = ("dataloader.__next__", "data_loader.__next__", "dataloaderiter.__next__")
 """How people write it where they name functions alone."""
-_DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
 
@@ -55,7 +55,7 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
         return Kind.COLLECTIVE, names[0]
     for i in inner:
         n, f = names[i], frames[i].file
-        if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__") or _starts_child(n, names[:i])):
+        if waits_at_loader(frames, names, i):
             return Kind.DATALOADER, n
         if i == 0 and not f and n.lower().endswith(_NEXT_OF_LOADER):
             return Kind.DATALOADER, n
@@ -94,8 +94,3 @@ def _works_itself(frames: Sequence[Frame], at: int) -> bool:
     """Is it a function of the checkpoint's that has called something else than torch's collectives?"""
     inside = frames[:at]
     return bool(inside) and _CHECKPOINT in frames[at].file and all(_CHECKPOINT in f.file or not f.file.startswith(_TORCH_DISTRIBUTED) for f in inside)
-
-
-def _starts_child(name: str, inside: Sequence[str]) -> bool:
-    """Does a loader start its workers?"""
-    return name == "__init__" and ("_launch" in inside or "_Popen" in inside or inside[-1:] == ["start"])

@@ -185,7 +185,6 @@ _HELPERS: tuple[tuple[str, str], ...] = (
     ("concurrent/futures/thread.py", "_worker"),
     ("torch/_inductor/", "_read_thread"),
     ("torch/_inductor/compile_worker/subproc_pool.py", "_recv_msg"),
-    ("torch/utils/data/_utils/worker.py", "__nothing__"),
     ("ray/_private/import_thread.py", "_run"),
     ("ray/_private/gcs_pubsub.py", "_poll_locked"),
     ("multiprocessing/managers.py", "serve_forever"),

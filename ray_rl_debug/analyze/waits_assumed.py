@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
+from ray_rl_debug.analyze.data_loaders import runs_loader_worker
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.identity import is_of_several
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
-from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -24,7 +24,6 @@ from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Frame
 
 DISTANCE = {
     Kind.RAY_GET: 3, Kind.RAY_WAIT: 3, Kind.CHILD: 2, Kind.DATALOADER: 2, Kind.MP_QUEUE: 2, Kind.CHANNEL: 1, Kind.SOCKET: 1,
@@ -61,7 +60,7 @@ def _outward(view: View, one: Seen, reached: Once[str, frozenset[str]]) -> Itera
     nearer = [s for s in view if s is not one and s.threads and not s.is_idle and _is_nearer(s, one)]
     # who waits for this one itself is not the one that it waits for
     nearer = [s for s in nearer if one.key not in reached[s.key]]
-    loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(_loads)]
+    loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(runs_loader_worker)]
     if loaders:
         nearer = loaders
     elif one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
@@ -84,11 +83,6 @@ def _is_nearer(other: Seen, one: Seen) -> bool:
 
 def _answers(one: Seen) -> bool:
     return one.telling is not None and answers_request(one.telling.frames)
-
-
-def _loads(frames: Sequence[Frame]) -> bool:
-    """Is it a worker of a DataLoader?"""
-    return any(f.file.endswith("torch/utils/data/_utils/worker.py") and short_name(f.function) == "_worker_loop" for f in frames)
 
 
 _MOST = 64

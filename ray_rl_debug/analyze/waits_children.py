@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.data_loaders import runs_loader_worker
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
@@ -80,11 +81,8 @@ _ENDS = "ends of processes"
 
 def _loaders(children: list[Seen]) -> list[Seen]:
     """Those that load batches, where any of them is seen to; one without a stack may."""
-    found = [c for c in children if any(f.file.endswith(_LOADER) for t in c.threads for f in t.frames)]
+    found = [c for c in children if any(runs_loader_worker(t.frames) for t in c.threads)]
     return [c for c in children if c in found or not c.threads] if found else children
-
-
-_LOADER = "torch/utils/data/_utils/worker.py"
 
 
 def _is_untold(kernel: Thread | None) -> bool:

@@ -19,6 +19,7 @@ _TORCH = frozenset(
     "src dst tag group group_name group_desc group_size group_rank group_src group_dst ranks rank backend world_size local_rank local_size "
     "op async_op timeout num_workers device_ids hostname port is_master device_mesh mesh_dim my_group_ranks pg_tag".split()
 )
+_LOADER = frozenset({"timeout", "idx", "worker_id", "num_workers"})
 _STANDARD = frozenset(
     "self timeout block blocking pid waiter lock fut future count maxsize delay wait_flags nbytes job i work_item call_item".split()
 )
@@ -26,7 +27,8 @@ _NOISE = frozenset({"Thread.run", "Thread._bootstrap_inner"})
 
 _RULES: tuple[tuple[str, frozenset[str], re.Pattern[str]], ...] = (
     ("torch/distributed/", _TORCH, _ANY),
-    ("torch/utils/data/dataloader.py", frozenset({"timeout", "idx", "worker_id", "num_workers"}), _PLAIN),
+    ("torch/utils/data/dataloader.py", _LOADER, _PLAIN),
+    ("torchdata/stateful_dataloader/stateful_dataloader.py", _LOADER, _PLAIN),
     ("torch/utils/cpp_extension.py", frozenset({"build_directory"}), _PATH),
     ("aiter/jit/", frozenset({"build_directory", "lockPath"}), _PATH),
     ("ray/_private/worker.py", frozenset({"timeout", "num_returns", "fetch_local"}), _PLAIN),

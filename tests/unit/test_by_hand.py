@@ -263,13 +263,18 @@ def test_thread_of_native_frames_only_is_judged(tmp_path: Path) -> None:
     assert report.verdict.state is State.HANG
 
 
-def test_loader_and_its_child_are_named_together(tmp_path: Path) -> None:
-    loader = (
-        "wait (threading.py:324)\nget (queue.py:180)\n_try_get_data (torch/utils/data/dataloader.py:1133)\n"
-        f"_next_data (torch/utils/data/dataloader.py:1329)\n{STEP}"
-    )
-    child = "resize (images.py:40)\nfetch (torch/utils/data/_utils/fetch.py:51)\n_worker_loop (torch/utils/data/_utils/worker.py:309)"
-    report = judge(tmp_path, [dump(1, loader), dump(2, child, title="python train.py child")])
+@pytest.mark.parametrize(
+    ("loader", "worker"),
+    [
+        ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/worker.py"),
+        ("torchdata/stateful_dataloader/stateful_dataloader.py", "torchdata/stateful_dataloader/worker.py"),
+    ],
+    ids=["torch", "torchdata"],
+)
+def test_loader_and_its_child_are_named_together(tmp_path: Path, loader: str, worker: str) -> None:
+    asks = f"wait (threading.py:324)\nget (queue.py:180)\n_try_get_data ({loader}:1133)\n_next_data ({loader}:1329)\n{STEP}"
+    child = f"resize (images.py:40)\nfetch (torch/utils/data/_utils/fetch.py:51)\n_worker_loop ({worker}:309)"
+    report = judge(tmp_path, [dump(1, asks), dump(2, child, title="python train.py child")])
     assert told(report)[1:] == ("dataloader-stuck", "possible", {1, 2})
 
 
