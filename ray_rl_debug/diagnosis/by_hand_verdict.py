@@ -12,6 +12,7 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.diagnosis.parents import is_worker_of_parent, place_of_start
 from ray_rl_debug.model.report import Certainty, Finding, State, Verdict
 from ray_rl_debug.rules.first_failure import ID as FIRST_FAILURE
 from ray_rl_debug.rules.scene import Scene
@@ -54,6 +55,11 @@ def _all_idle(seen: Sequence[Seen]) -> str:
     """Nobody here has anything to do: whoever should give them work keeps them waiting."""
     who = f"all {len(seen)} processes that were dumped are idle" if len(seen) > 1 else f"{seen[0].where()} is idle"
     waits = "each waits for its next piece of work" if len(seen) > 1 else "it waits for its next piece of work"
+    children = [s for s in seen if is_worker_of_parent(s)]
+    if len(children) == len(seen):
+        begun = f", in {place}" if (place := place_of_start(children[0])) is not None else ""
+        of_all = f"the parent that started {'them' if len(seen) > 1 else 'it'}{begun}"
+        return f"{who}: {waits}. Who should give it was not dumped: {of_all}"
     return f"{who}: {waits}. Who should give it was not dumped: the driver, the trainer, or whoever sends the requests"
 
 

@@ -42,6 +42,7 @@ from ray_rl_debug.diagnosis.dump_targets import (
 )
 from ray_rl_debug.diagnosis.dumps_of_lists import of_lists
 from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_ends, of_logs
+from ray_rl_debug.diagnosis.parents import is_worker_of_parent, parent_of
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
 from ray_rl_debug.rules.scene import Scene
 
@@ -342,6 +343,7 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
         part = next((s for s in seen if s.identity.part is not None), None)
         if part is not None:
             yield engine(scene, part)
+        yield from (parent_of(scene, s) for s in seen if is_worker_of_parent(s))
         yield NextDump(
             what="the driver or trainer: the process that started the job, and waits in ray.get or sends the requests",
             command=TRAINER,

@@ -105,3 +105,32 @@ def test_ranks_in_two_collectives_are_not_asked_to_be_in_one(tmp_path: Path) -> 
     )
     outcomes = next(d.outcomes for d in _report(tmp_path, text).next_dumps if "every node" in d.what)
     assert [o.seen for o in outcomes][:2] == ["one of them is not in all_gather or all_reduce", "all are in all_gather or all_reduce"]
+
+
+FORKED = """Thread 7311 (idle): "MainThread"
+    select (selectors.py:415)
+    wait (multiprocessing/connection.py:1136)
+    poll (multiprocessing/connection.py:257)
+    get (multiprocessing/queues.py:113)
+    _worker_loop (torch/utils/data/_utils/worker.py:287)
+    run (multiprocessing/process.py:108)
+    _bootstrap (multiprocessing/process.py:314)
+    _launch (multiprocessing/popen_fork.py:71)
+    start (multiprocessing/process.py:121)
+    __init__ (torch/utils/data/dataloader.py:1146)
+    validate (app/trainer.py:212)
+    fit (app/trainer.py:340)
+"""
+
+
+def test_who_forked_an_idle_process_gives_it_its_work(tmp_path: Path) -> None:
+    report = _report(tmp_path, FORKED)
+    assert "the parent that started it, in validate (app/trainer.py:212)" in report.verdict.summary
+    assert report.next_dumps[0].command == "py-spy dump --pid $(ps -o ppid= -p 7311)"
+
+
+def test_an_idle_worker_of_ray_has_no_parent_to_dump(tmp_path: Path) -> None:
+    idle = 'Thread 7312 (idle): "MainThread"\n    main_loop (ray/_private/worker.py:935)\n    <module> (ray/_private/workers/default_worker.py:323)\n'
+    report = _report(tmp_path, idle)
+    assert "the driver" in report.verdict.summary
+    assert "ps -o ppid" not in report.next_dumps[0].command
