@@ -12,7 +12,7 @@ _PACKAGES = re.compile(r"(?:.*/)?(?:site|dist)-packages/(.+)")
 _SOURCE_TREES = re.compile(
     r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+"
     r"|ray/(?:_private|_common|cloudpickle|dag|experimental/(?:channel|collective)|llm/_internal|serve/_private|util/(?:collective|tracing))/.+"
-    r"|ray/(?:actor|remote_function)\.py|ray/_raylet\.pyx)"
+    r"|ray/(?:actor|remote_function)\.py|ray/_raylet\.pyx|torchdata/(?:stateful_dataloader|nodes)/.+)"
 )
 """Libraries that were built from source, or lie on PYTHONPATH: folders that no program of a user's has."""
 _STANDARD_LIBRARY = re.compile(r".*/lib(?:64|/[\w.-]{1,40})?/python[23]\.\d+t?/(.+)")
@@ -25,6 +25,7 @@ _OF_ONE_LIBRARY = {
     "shm_broadcast.py": "vllm/distributed/device_communicators/shm_broadcast.py",
     "multiproc_executor.py": "vllm/v1/executor/multiproc_executor.py",
     "p2p_communication.py": "megatron/core/pipeline_parallel/p2p_communication.py",
+    "stateful_dataloader.py": "torchdata/stateful_dataloader/stateful_dataloader.py",
     "default_worker.py": "ray/_private/workers/default_worker.py",
     "partition_parameters.py": "deepspeed/runtime/zero/partition_parameters.py",
 }

@@ -41,6 +41,7 @@ def program(path: Path, text: str) -> str:
         ("/job/libraries/ray/experimental/channel/common.py", ("ray/experimental/channel/common.py", False)),
         ("/job/libraries/ray/dag/compiled_dag_node.py", ("ray/dag/compiled_dag_node.py", False)),
         ("/src/ray/python/ray/actor.py", ("ray/actor.py", False)),
+        ("/job/libraries/torchdata/stateful_dataloader/worker.py", ("torchdata/stateful_dataloader/worker.py", False)),
         ("/src/verl/single_controller/ray/base.py", ("/src/verl/single_controller/ray/base.py", False)),
     ],
 )
