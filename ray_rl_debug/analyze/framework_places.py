@@ -8,7 +8,21 @@ from ray_rl_debug.analyze.data_loaders import waits_at_loader
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_places import stdlib_place
-from ray_rl_debug.analyze.torch_calls import CALLS_OF_RAY, COLLECTIVES, LOADER, P2P, RENDEZVOUS, is_bare_call, is_bare_result, is_bare_wrapper
+from ray_rl_debug.analyze.native_frames import is_native
+from ray_rl_debug.analyze.torch_calls import (
+    CALLS_OF_RAY,
+    COLLECTIVES,
+    IN_C,
+    LOADER,
+    P2P,
+    RAYS_CALLS,
+    RAYS_COLLECTIVES,
+    RAYS_RENDEZVOUS,
+    RENDEZVOUS,
+    is_bare_call,
+    is_bare_result,
+    is_bare_wrapper,
+)
 from ray_rl_debug.model.snapshot import Frame, Thread
 
 GROUP_WAIT = "placement_group.wait"
@@ -51,6 +65,8 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
             return Kind.P2P, names[i]
         if names[i] in COLLECTIVES or names[i] in _TORCH_WAIT:
             return Kind.COLLECTIVE, "wait_tensor" if names[i] in _TORCH_WAIT else names[i]
+    if (told := _in_c(frames, names, inner) or _of_rays(frames, names, inner)) is not None:
+        return told
     if 0 in inner and is_bare_wrapper(frames[0]):
         return Kind.COLLECTIVE, names[0]
     for i in inner:
@@ -88,6 +104,26 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
             if n == "main_loop":
                 return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
     return stdlib_place(frames, names, inner, thread)
+
+
+def _in_c(frames: Sequence[Frame], names: Sequence[str], inner: range) -> tuple[Kind, str] | None:
+    """The collective that the innermost frame of Python makes in C."""
+    at = next((i for i in inner if not is_native(frames[i])), None)
+    op = IN_C.get((names[at], frames[at].file)) if at is not None else None
+    return (Kind.COLLECTIVE, op) if op is not None else None
+
+
+def _of_rays(frames: Sequence[Frame], names: Sequence[str], inner: range) -> tuple[Kind, str] | None:
+    """The call of ray.util.collective: of NCCL's groups no frame of torch stands above it."""
+    for i in inner:
+        if not frames[i].file.startswith(RAYS_COLLECTIVES):
+            continue
+        if names[i] in RAYS_RENDEZVOUS:
+            return Kind.RENDEZVOUS, "the rendezvous of a group of Ray's"
+        name = names[i].removesuffix("_multigpu")
+        if frames[i].file.endswith("/collective.py") and (name in P2P or name in RAYS_CALLS):
+            return (Kind.P2P, name) if name in P2P else (Kind.COLLECTIVE, RAYS_CALLS[name])
+    return None
 
 
 def _works_itself(frames: Sequence[Frame], at: int) -> bool:

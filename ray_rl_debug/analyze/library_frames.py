@@ -35,7 +35,7 @@ def is_library_code(function: str, f: str) -> bool:
 
 
 _LIBRARIES = frozenset(
-    "torch torchdata torch_npu torch_xla torch_mlu torch_musa aiter"
+    "torch torchdata cupy torch_npu torch_xla torch_mlu torch_musa aiter"
     " ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
     " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
     " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard"

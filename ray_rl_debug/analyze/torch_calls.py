@@ -32,6 +32,26 @@ ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatte
 """Collectives in which the ranks name one rank as source or destination."""
 MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
 """Collectives that nobody leaves before all have come."""
+IN_C = {
+    ("_verify_param_shape_across_processes", "torch/distributed/utils.py"): "all_gather",
+    ("_sync_params_and_buffers", "torch/distributed/utils.py"): "broadcast",
+    ("_broadcast_tensors", "torch/distributed/_state_dict_utils.py"): "broadcast",
+    ("_distributed_broadcast_coalesced", "torch/nn/parallel/distributed.py"): "broadcast",
+    ("_pre_forward", "torch/nn/parallel/distributed.py"): "broadcast",
+}
+"""Functions of torch's wrappers of models whose collective is made in C, so that no frame of Python names it: the check of parameters when
+the wrapper is built, and what ranks get from the first one."""
+RAYS_COLLECTIVES = "ray/util/collective/"
+RAYS_CALLS = {
+    "allreduce": "all_reduce",
+    "barrier": "barrier",
+    "reduce": "reduce",
+    "broadcast": "broadcast",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+}
+"""Of ray.util.collective, by torch's names."""
+RAYS_RENDEZVOUS = frozenset({"meet", "get_nccl_id", "init_collective_group", "_rendezvous"})
 STORE = "TCPStore"
 RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"

@@ -480,6 +480,8 @@ loops_of_two_threads | inside one process | main | asyncio-stuck lock-deadlock |
 pool_blocks | inside one process | main | lock-deadlock |
 lock_kept_by_tool | semaphores across processes | tool | blocked-io lock-deadlock | worker0
 ready_line_buffered | ring over a connection | main engine | lock-deadlock blocked-io |
+wrapped_anew         | a collective that C makes          | rank2                   | straggler lock-deadlock collective-mismatch |
+group_of_actors      | a group of ray.util.collective     | member1                 | straggler lock-deadlock collective-mismatch |
 """
 
 

@@ -44,6 +44,26 @@ def test_a_library_tells_what_its_caller_waits_for(inner: list[tuple[str, str]],
     assert place_of(frames, ThreadSample(stack=0, name="MainThread")).kind is kind
 
 
+@pytest.mark.parametrize(
+    ("inner", "kind", "op"),
+    [
+        ([("_verify_param_shape_across_processes", "torch/distributed/utils.py")], Kind.COLLECTIVE, "all_gather"),
+        ([("poll", "libc.so.6"), ("_sync_params_and_buffers", "torch/distributed/utils.py")], Kind.COLLECTIVE, "broadcast"),
+        ([("_pre_forward", "torch/nn/parallel/distributed.py")], Kind.COLLECTIVE, "broadcast"),
+        ([("clone", "torch/_tensor.py"), ("_sync_params_and_buffers", "torch/distributed/utils.py")], Kind.CODE, None),
+        ([("synchronize", "cupy/cuda/stream.pyx"), ("allreduce", "ray/util/collective/collective.py")], Kind.COLLECTIVE, "all_reduce"),
+        ([("recv_multigpu", "ray/util/collective/collective.py")], Kind.P2P, "recv"),
+        ([("meet", "ray/util/collective/collective_group/nccl_collective_group.py")], Kind.RENDEZVOUS, None),
+        ([("is_group_initialized", "ray/util/collective/collective.py")], Kind.CODE, None),
+    ],
+)
+def test_collectives_that_no_frame_of_torchs_names(inner: list[tuple[str, str]], kind: Kind, op: str | None) -> None:
+    frames = [*(Frame(function=n, file=f, line=5) for n, f in inner), OWN]
+    place = place_of(frames, ThreadSample(stack=0, name="MainThread"))
+    assert place.kind is kind
+    assert op is None or place.op == op
+
+
 _DCP = ("reduce_scatter", "torch/distributed/checkpoint/utils.py")
 
 
