@@ -49,7 +49,6 @@ CANNOT_TELL = {
     "half_of_message-hang": "a child that has ended in the middle of a message: no stack is left of it",
     "tasks_of_dead-hang": "a child that has ended with the only tasks: no stack is left of it",
     "version_of_killed-hang": "a child that was killed before it published: a judge without a part in it is told as a straggler",
-    "critic_of_some-hang": "which ranks a collective is for is in no stack: told as a stalled collective",
     "acks_of_buckets-hang": "a word that one engine left out, in a queue of multiprocessing: no stack shows who should put it there",
     "cores_at_barrier-hang": "a barrier in C: no stack shows that others share its memory",
     "samples_pushed-hang": "a queue that requests fill: no stack shows who should send them",

@@ -64,6 +64,15 @@ def test_collectives_that_no_frame_of_torchs_names(inner: list[tuple[str, str]],
     assert op is None or place.op == op
 
 
+@pytest.mark.parametrize(
+    ("function", "file"),
+    [("AllGatherHandle.wait", "deepspeed/runtime/zero/partition_parameters.py"), ("synchronize", "horovod/torch/mpi_ops.py")],
+)
+def test_collectives_of_other_frameworks(function: str, file: str) -> None:
+    frames = [Frame(function=function, file=file, line=5), OWN]
+    assert place_of(frames, ThreadSample(stack=0, name="MainThread")).kind is Kind.COLLECTIVE
+
+
 _DCP = ("reduce_scatter", "torch/distributed/checkpoint/utils.py")
 
 

@@ -11,14 +11,16 @@ COORDINATED: tuple[Spot, ...] = (
         for name in ("dispatch", "combine", "internode_dispatch", "internode_combine", "low_latency_dispatch", "low_latency_combine")
     ),
     Spot("all_gather_coalesced", "zero/partition_parameters.py"),
+    *(Spot(f"{kind}.wait", "zero/partition_parameters.py") for kind in ("AllGatherHandle", "AllGatherCoalescedHandle", "MultipleAllGatherHandles")),
+    *(Spot(name, "horovod/torch/mpi_ops.py") for name in ("synchronize", "join", "barrier")),
     *(Spot("broadcast_pyobj", f"sglang/srt/utils{file}.py") for file in ("", "/common")),
     # the gradients of all ranks are reduced on a stream of their own, and this waits until that stream is done
     *(Spot("independent_gradient_partition_epilogue", f"zero/{file}.py") for file in ("stage_1_and_2", "stage2", "stage3")),
     *(Spot(name, "nccl.pyx") for name in ("allReduce", "broadcast", "bcast", "reduce", "allGather", "reduceScatter")),
     *(Spot(name, "tensorrt_llm/_utils.py") for name in ("mpi_barrier", "mpi_allgather", "mpi_broadcast")),
 )
-"""DeepEP 1.2 and 2.0, SGLang's requests for all ranks (0.4, 0.5), DeepSpeed's ZeRO-3 (0.15), CuPy's NCCL (12, 13), and the MPI calls of
-TensorRT-LLM 1.0."""
+"""DeepEP 1.2 and 2.0, SGLang's requests for all ranks (0.4, 0.5), DeepSpeed's ZeRO-3 (0.15), Horovod (0.28), CuPy's NCCL (12, 13), and the
+MPI calls of TensorRT-LLM 1.0."""
 
 SHARDED: tuple[Spot, ...] = (
     Spot("PartitionedParameterCoordinator.fetch_sub_module", "zero/partitioned_param_coordinator.py"),
