@@ -137,7 +137,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     flow = _flow(process, first.kind, thread)
     if flow is not None:
         return Motion.MOVING, flow
-    return Motion.FROZEN, f"same stack in all {len(places)} samples"
+    return Motion.FROZEN, f"same place in all {len(places)} samples"
 
 
 def _tries_again(process: Process, places: Sequence[Place], thread: Thread | None) -> bool:

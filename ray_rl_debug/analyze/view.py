@@ -31,7 +31,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.told_twice import with_told_twice
 from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady
-from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
+from ray_rl_debug.analyze.work_items import is_child_of_pool, took_turn, works_on
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Sample, Snapshot
 
@@ -269,6 +269,8 @@ def _see(
         motion, reason = motion_behind(looks, telling, threads) or (motion, reason)
     if moves and motion is not Motion.MOVING and works_on(node, process):
         motion, reason = Motion.MOVING, "went on to the next item of its pool"
+    elif moves and motion is Motion.FROZEN and took_turn(node, process):
+        motion, reason = Motion.MOVING, "took its turn at the queue of its pool during the window"
     elif moves and motion is not Motion.MOVING and telling is not None and ran_module(looks, telling):
         motion, reason = Motion.MOVING, "ran a module that it imports to its end during the window"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.library_frames import short_name
@@ -28,6 +29,18 @@ def works_on(node: Node, process: Process) -> bool:
         return False
     first, last = (frozenset(_items(node, sample.threads)) for sample in (process.samples[0], process.samples[-1]))
     return bool(first) and bool(last - first)
+
+
+def took_turn(node: Node, process: Process) -> bool:
+    """Did a worker that waited for the lock of its queue get it during the window, or one that had it take a task? Neither wait has a time limit."""
+    met = [
+        next(((short_name(f[0].function), f[0].file) for t in sample.threads if t.tid == process.pid and (f := _frames(node, t))), None)
+        for sample in process.samples
+    ]
+    return any(a != b and a in _TURNS and b in _TURNS for a, b in itertools.pairwise(met))
+
+
+_TURNS = (("__enter__", "multiprocessing/synchronize.py"), ("_recv", "multiprocessing/connection.py"))
 
 
 def is_child_of_pool(node: Node, process: Process) -> bool:

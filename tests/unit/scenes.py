@@ -88,7 +88,7 @@ def process(
     sockets: Sequence[Socket] = (),
     async_tasks: tuple[AsyncTask, ...] | None = (),
 ) -> Process:
-    """One process; one text means the same stack in all three samples, several mean one a sample."""
+    """One process; one text means the same place in all three samples, several mean one a sample."""
     per_sample = texts if len(texts) > 1 else texts * 3
     samples = []
     for i, text in enumerate(per_sample):
