@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread, helpers, is_in_pool
 from ray_rl_debug.analyze.pauses import looks_again, may_end
 from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.model.snapshot import Frame
+from ray_rl_debug.model.snapshot import Frame, Thread
 
 _SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 """Where one that was never meant to answer may stand as well."""
@@ -99,12 +99,20 @@ def lacks_setter(one: Seen) -> bool:
 
 def pausing_helper(one: Seen) -> SeenThread | None:
     """One of these that has slept through the window, and whose clock wakes it within the time that answers take."""
-    most = 2 * one.looks
-    timers = [t for t in one.threads if t is not one.telling and t.stack.once(_is_timer)] if _waits_inside(one) else []
-    unread = next((t for t in timers if t.kernel is None), None)  # what it does when its time comes is all that it is there for
-    asleep = [t for t in helpers_of(one) if t.place.kind is Kind.SLEEP]
-    known = (t for t in (*timers, *asleep) if t.kernel is not None and may_end(t.kernel) and (t.kernel.run_slices or 0) <= most)
-    return unread or next(known, None)
+    if (timer := timer_of(one) if _waits_inside(one) else None) is not None:
+        return timer
+    return next((t for t in helpers_of(one) if t.place.kind is Kind.SLEEP and t.kernel is not None and _wakes_once(one, t.kernel)), None)
+
+
+def timer_of(one: Seen) -> SeenThread | None:
+    """A timer of its own whose time comes soon, as far as is known: what it does then is all that it is there for."""
+    timers = (t for t in one.threads if t is not one.telling and t.stack.once(_is_timer))
+    return next((t for t in timers if t.kernel is None or _wakes_once(one, t.kernel)), None)
+
+
+def _wakes_once(one: Seen, kernel: Thread) -> bool:
+    """Has it slept through the window, woken by the looks alone, and does its clock wake it within the time that answers take?"""
+    return may_end(kernel) and (kernel.run_slices or 0) <= 2 * one.looks
 
 
 def _is_timer(frames: Sequence[Frame]) -> bool:

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.handlers import timer_of
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
@@ -236,6 +237,8 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
             short, certainty = "running tasks hold the resources", Certainty.POSSIBLE
         elif not _holders_answered(scene):
             certainty = Certainty.POSSIBLE
+    if certainty is Certainty.LIKELY and (waiter := _with_timer(scene, node)) is not None:
+        short, certainty = f"{short}; a timer of {waiter.identity.label}, which waits for it, fires soon and may change that", Certainty.POSSIBLE
     age_s = _age_s(scene, node, task)
     if certainty is not Certainty.PROVEN and age_s is not None and age_s < START_S and fits(scene.view, need):
         return  # what it asks for is free: a worker for it is starting
@@ -257,6 +260,12 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         phase="init",
     )
     yield Found(finding=finding, explains=frozenset([node, *alike]))
+
+
+def _with_timer(scene: Scene, node: str) -> Seen | None:
+    """Who waits for it and has a timer of its own, as one that ends the actors of an earlier run after a while."""
+    waiting = (scene.view.seen[e.source] for e in scene.graph.into([node]) if e.source in scene.view.seen)
+    return next((one for one in waiting if timer_of(one) is not None), None)
 
 
 def _remedy(need: Need, *, waits_itself: bool) -> list[str]:
