@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
-from ray_rl_debug.analyze.frameworks import COORDINATED, PAIRED, RESTS, SHARDED, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.frameworks import COORDINATED, MEETINGS, PAIRED, RESTS, SHARDED, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.frameworks.compiled_graphs import graph_place
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
@@ -20,9 +20,9 @@ def engine_place(
     if (at := graph_place(frames)) is not None:
         return *at, True
     for frame in frames[: _NEAR if own is None else own + _NEAR]:
-        spot = spot_of(ENGINE_COLLECTIVES, frame.function, frame.file)
-        if spot is not None:
-            return Kind.COLLECTIVE, short_name(spot.function), True
+        for spots, of_kind in ((MEETINGS, Kind.RENDEZVOUS), (ENGINE_COLLECTIVES, Kind.COLLECTIVE)):
+            if (spot := spot_of(spots, frame.function, frame.file)) is not None:
+                return of_kind, short_name(spot.function), True
     if own is None:  # workers of pools between two tasks, and the threads that serve such pools
         at_item = any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in frames)
         return (Kind.IDLE, op, False) if kind is Kind.MP_QUEUE and not at_item else (kind, op, False)
@@ -35,6 +35,7 @@ def engine_place(
         return rest, names[own], False
     carried = kind not in WAITS_FOR_RANKS and any(is_transport(f.function, f.file) for f in frames[:own])  # a queue is made in a collective
     waits = own > 0 or call in ("poll", "epoll", "futex", "sleep")
+    waits = waits and not any(f.file.startswith("torch/") for f in frames[:own])  # no message comes by way of torch: it is at work
     if waits and spot_of(RESTS, function, file) is not None:
         return Kind.IDLE, names[own], False
     return (Kind.CHANNEL, names[own], False) if carried else (kind, op, False)

@@ -44,6 +44,9 @@ _NEXT_OF_LOADER = ("dataloader.__next__", "data_loader.__next__", "dataloaderite
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
 
+_RAY_FETCHES = frozenset("fetch_registered_method _wait_for_function".split())
+"""Of ray/_private/function_manager.py: a worker has a call, and not yet the function, which the driver gave to the GCS."""
+
 
 def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
     """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
@@ -88,6 +91,8 @@ def place_in_libraries(frames: Sequence[Frame], names: Sequence[str], inner: ran
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
+        if f.endswith("ray/_private/function_manager.py") and n in _RAY_FETCHES:
+            return Kind.SOCKET, n
         if f.endswith("ray/util/placement_group.py") and n == "wait":
             return Kind.RAY_WAIT, GROUP_WAIT
         if f == "ray/_raylet.pyx" and n == "wait":

@@ -57,6 +57,8 @@ _STORE = frozenset({"wait", "get"})
 """Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
 _ASKS = re.compile(r"(?:requests|httpx|urllib3?|urllib\.request|aiohttp)\.(?:\w{1,30}\.)?(?:get|post|put|delete|request|urlopen|send)$")
 """Calls of clients of HTTP."""
+_LOCKS_FILE = re.compile(r"(?:^|[_.])(?:flock|lockf|lock_?file|file_?lock)$")
+"""Functions that are called after what they do in C: to take the lock on a file."""
 _TAKES = frozenset({"acquire", "__enter__"})
 """What takes a lock, in C."""
 _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
@@ -240,6 +242,8 @@ def _of_call(frame: Frame) -> tuple[Kind, str] | None:
     """What a line waits for by the call that it makes, or by the call as which somebody tells it."""
     if (frame.calls or ())[:1] == (STORE,):
         return Kind.RENDEZVOUS, STORE  # a class in C: its constructor waits until all have come
+    if _LOCKS_FILE.search(frame.function) is not None:
+        return Kind.FLOCK, short_name(frame.function)
     return (Kind.SOCKET, frame.function) if _ASKS.match(frame.function) else None
 
 

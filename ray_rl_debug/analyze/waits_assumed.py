@@ -13,10 +13,13 @@ from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.data_loaders import runs_loader_worker
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.frameworks import HANDSHAKES, spot_of
+from ray_rl_debug.analyze.frameworks.table import Spot
 from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.identity import is_of_several
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_places import answers_request
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Once
@@ -39,6 +42,7 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
     found = [*known]
     for edge in (
         *_to_each_other(view, sources),
+        *_at_handshakes(view),
         *_to_the_ended(worlds, sources),
         *_to_the_only_one(view, sources, known),
         *_to_the_one_outside(view, worlds, known),
@@ -169,6 +173,23 @@ def _to_each_other(view: View, sources: Collection[str]) -> Iterator[Edge]:
         why = Why.CALL if one.kind in (Kind.RAY_GET, Kind.RAY_WAIT) else Why.SOCKET
         op = one.place.op if one.place is not None else ""
         yield Edge(source=one.key, target=other.key, why=why, op=op, evidence=f"its writer says: {told[:120]}", certainty=Certainty.POSSIBLE)
+
+
+HANDSHAKE = "the first messages of the engine"
+"""Operation of the wait of a front end and a core of an engine for each other."""
+
+
+def _at_handshakes(view: View) -> Iterator[Edge]:
+    """Between a front end that waits for its cores to start, and cores that have greeted it and wait for the answer."""
+    for sides in HANDSHAKES:
+        fronts, cores = ([s for s in view if s.place is not None and _passes(s.place, spots)] for spots in sides)
+        for one, other in ((a, b) for front in fronts for core in cores for a, b in ((front, core), (core, front))):
+            evidence = f"{other.identity.label} {other.does()}, for the other side"
+            yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=HANDSHAKE, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _passes(place: Place, spots: tuple[Spot, ...]) -> bool:
+    return any(spot_of(spots, function, file) is not None for function, file, _ in place.path)
 
 
 def _to_the_ended(worlds: Sequence[World], sources: Collection[str]) -> Iterator[Edge]:

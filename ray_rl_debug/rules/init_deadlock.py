@@ -23,6 +23,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import STORE_KEY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_assumed import HANDSHAKE
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
@@ -50,7 +51,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         if not waiters or one.is_stopped:
             continue
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
-    for root, members, _ in scene.cycles():
+    for root, members, edges in scene.cycles():
+        if all(e.op == HANDSHAKE for e in edges):
+            yield Found(finding=_handshake(members), explains=frozenset(root.nodes))
+            continue
         waiting = [m for m in members if _sets_up(m)]
         rest = [m for m in members if not _sets_up(m)]
         if waiting and rest and all(r.kind is Kind.COLLECTIVE for r in rest):
@@ -135,6 +139,25 @@ def _launchers(scene: Scene, waiting: list[Seen]) -> Finding:
         remedy=[
             "start the launcher on every node, with the same --rdzv-id, --rdzv-endpoint and --nnodes",
             "try from each node whether the endpoint answers: nc -vz HOST PORT",
+        ],
+        phase="init",
+    )
+
+
+def _handshake(sides: list[Seen]) -> Finding:
+    """The front end and a core of an engine, each at its end of a connection on which nothing arrives."""
+    said = ", and ".join(f"{one.identity.label} {one.does()}" for one in sides)
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"the two sides of an engine's start wait for each other's message: {said}",
+        who=[one.who() for one in sides],
+        evidence=[stack_evidence(one) for one in sides[:4]],
+        remedy=[
+            "compare the address and port of the handshake on both sides, and try the one from the other's machine: nc -vz HOST PORT",
+            "see whether both were told the same number of cores, and run the same version",
         ],
         phase="init",
     )

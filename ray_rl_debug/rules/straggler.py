@@ -114,8 +114,10 @@ def _runs_alone(scene: Scene) -> Iterator[Found]:
     busy = [s for s in scene.view if s.threads and not s.is_idle] if scene.view.by_hand else []
     one = busy[0] if len(busy) == 1 else None
     thread = (one.followed or one.telling) if one is not None else None
-    if one is None or thread is None or thread.place.kind is not Kind.CODE or not thread.sample.active or not thread.place.path:
+    if one is None or thread is None or thread.place.kind is not Kind.CODE or not thread.sample.active:
         return
+    if not thread.place.path and not thread.sample.owns_gil:
+        return  # of a library's thread only the interpreter in its hands tells that it runs
     if one.is_stopped or one.motion is Motion.MOVING or ended(one) is not None or scene.graph.into([one.key]) or scene.graph.out(one.key):
         return
     in_thread = f"; its thread {thread.called} is {describe_place(thread.place)}" if thread is not one.telling else ""

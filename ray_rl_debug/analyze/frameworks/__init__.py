@@ -25,8 +25,11 @@ RESTS: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.rests) + tuple(s f
 WATCHES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.watches)
 """Places where a thread watches for the death of another process."""
 
-COLLECTIVES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.collectives)
+COLLECTIVES: tuple[Spot, ...] = (*(s for e in ENGINES for s in e.collectives), *group_calls.BY_CTYPES)
 """Collectives of the engines' own, which spin."""
+
+MEETINGS: tuple[Spot, ...] = group_calls.MEETINGS
+"""Where all members of a group of the engines' own come together when it is made."""
 
 SHARDED: tuple[Spot, ...] = group_calls.SHARDED
 """Where the ranks bring the parameters of a module together before it runs."""
@@ -56,6 +59,9 @@ ONE_AT_A_TIME: tuple[Spot, ...] = tuple(s for f in FRAMEWORKS for s in f.one_at_
 
 ASKS: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.asks)
 """Where a program waits for the core of the engine that it has inside of it."""
+
+HANDSHAKES: tuple[tuple[tuple[Spot, ...], tuple[Spot, ...]], ...] = tuple((e.awaits_start, e.greets) for e in ENGINES if e.greets)
+"""Where the two sides of an engine's start wait for each other's message: its front end, and a core."""
 
 TRANSPORT: tuple[Spot, ...] = (*(s for e in ENGINES for s in e.transport), *ASKS)
 """Functions that only carry messages between processes."""

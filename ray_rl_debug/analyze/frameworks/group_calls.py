@@ -17,10 +17,23 @@ COORDINATED: tuple[Spot, ...] = (
     # the gradients of all ranks are reduced on a stream of their own, and this waits until that stream is done
     *(Spot("independent_gradient_partition_epilogue", f"zero/{file}.py") for file in ("stage_1_and_2", "stage2", "stage3")),
     *(Spot(name, "nccl.pyx") for name in ("allReduce", "broadcast", "bcast", "reduce", "allGather", "reduceScatter")),
+    *(Spot(name, "multislice.py") for name in ("_merge_globalized_replicas", "broadcast_one_replica_to_all")),
     *(Spot(name, "tensorrt_llm/_utils.py") for name in ("mpi_barrier", "mpi_allgather", "mpi_broadcast")),
 )
-"""DeepEP 1.2 and 2.0, SGLang's requests for all ranks (0.4, 0.5), DeepSpeed's ZeRO-3 (0.15), Horovod (0.28), CuPy's NCCL (12, 13), and the
-MPI calls of TensorRT-LLM 1.0."""
+"""DeepEP 1.2 and 2.0, SGLang's requests for all ranks (0.4, 0.5), DeepSpeed's ZeRO-3 (0.15), Horovod (0.28), CuPy's NCCL (12, 13), Orbax's
+restore of one replica for all (0.11), which all processes compile and run together, and the MPI calls of TensorRT-LLM 1.0."""
+
+_PYNCCL = ("device_communicators/pynccl.py", "device_communicators/pynccl_wrapper.py")
+BY_CTYPES: tuple[Spot, ...] = (
+    *(
+        Spot(f"PyNcclCommunicator.{op}", _PYNCCL[0])
+        for op in ("all_reduce", "all_gather", "all_gatherv", "reduce_scatter", "reduce_scatterv", "broadcast")
+    ),
+    *(Spot(f"NCCLLibrary.nccl{op}", _PYNCCL[1]) for op in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")),
+)
+"""NCCL's collectives as vLLM and SGLang call them, past torch; so do trainers that send weights to an engine."""
+MEETINGS: tuple[Spot, ...] = (Spot("NCCLLibrary.ncclCommInitRank", _PYNCCL[1]),)
+"""Where all members of such a group come together when it is made."""
 
 SHARDED: tuple[Spot, ...] = (
     Spot("PartitionedParameterCoordinator.fetch_sub_module", "zero/partitioned_param_coordinator.py"),

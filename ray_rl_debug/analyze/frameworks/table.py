@@ -74,6 +74,10 @@ class EngineNames(msgspec.Struct, frozen=True):
     """Here a thread watches for the death of another process."""
     transport: tuple[Spot, ...] = ()
     """Functions that only carry messages between the parts: who called them tells what is waited for. An empty name stands for the whole file."""
+    awaits_start: tuple[Spot, ...] = ()
+    """Where a front end waits until its cores have greeted it and have started."""
+    greets: tuple[Spot, ...] = ()
+    """Where a core has greeted its front end, and waits for the answer before it does anything else."""
     asks: tuple[Spot, ...] = ()
     """Where a thread of a program that has the engine inside of it waits for the engine core, a process of its own."""
     collectives: tuple[Spot, ...] = ()

@@ -52,6 +52,8 @@ NAMES = EngineNames(
         Spot("wait_for_completion_or_failure", "vllm/v1/utils.py"),
     ),
     transport=(Spot("", "device_communicators/shm_broadcast.py"), Spot("sched_yield", "vllm/distributed/utils.py")),
+    awaits_start=(Spot("wait_for_engine_startup", "v1/engine/utils.py"),),
+    greets=(Spot("EngineCoreProc.startup_handshake", _CORE),),
     asks=(Spot("SyncMPClient.get_output", _CLIENT), Spot("SyncMPClient.call_utility", _CLIENT)),
     collectives=tuple(
         Spot(f"_CPUSHMDistributed.{op}", "device_communicators/cpu_communicator.py")
