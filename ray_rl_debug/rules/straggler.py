@@ -54,7 +54,9 @@ CAUSE = Cause.STRAGGLER
 
 
 def _has_equals(scene: Scene, one: Seen) -> bool:
-    """Do those who wait for `one` wait as much for others without a stack? Then nothing singles it out."""
+    """Do those who wait for `one` wait as much for others without a stack? Then nothing singles it out; nor where a file shows one that has ended."""
+    if scene.view.by_hand and any(s.has_ended for s in scene.view):
+        return True
     waiters = {e.source for e in scene.graph.into([one.key])}
     equals = [e for e in scene.graph.edges if e.source in waiters and e.target != one.key]
     return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)

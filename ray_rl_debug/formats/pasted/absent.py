@@ -30,7 +30,38 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """The same of parts and machines, and of their end: ``DP1 never calls it``, ``node 2 has no such line``, ``stage 1 died``."""
-_MAY_BE_NAMED = ("never", " not ", "n't", "n’t", "no such", "died", "crashed", "dead", "killed", "evicted", "preempted")
+_OF_ENTRY = re.compile(
+    r"[\W\d]{0,12}(?P<name>(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}|(?:ranks?|node|host|stage|worker) ?#?\d{1,4})\b[^:\n]{0,24}:\s.{0,200}"
+    r"(?:->|=>|→|⇒|,|;|—)\s?never (?:calls?|enters?|joins?|reaches|comes|gets) ",
+    re.IGNORECASE,
+)
+"""``- DP1 / TP4-7: empty batch -> returns at once -> never calls it``: an entry of a list says so of the one that it is about."""
+_TAKEN_AWAY = re.compile(
+    r"\b(?:drained|evicted|preempted|rebooted|powered off|shut down|took down|lost) (?:the |our )?"
+    r"(?P<name>(?:ranks?|node|host|machine|worker|server) ?#?\d{1,4})\b(?! ?[-–,]? ?\d)",
+    re.IGNORECASE,
+)
+"""What somebody did to a machine: ``we drained node7``."""
+_MAY_BE_NAMED = (
+    "drain",
+    "preempt",
+    "reboot",
+    "powered",
+    "shut down",
+    "took down",
+    "lost",
+    "never",
+    " not ",
+    "n't",
+    "n’t",
+    "no such",
+    "died",
+    "crashed",
+    "dead",
+    "killed",
+    "evicted",
+    "preempted",
+)
 """One of them is in each of those."""
 _DEAD = re.compile(
     r"\b(?:global )?ranks? ?#?" + said.NUMBERS + r" (?:(?:has|have|had|already|just|since|is|are|was|were|got|been) ){0,3}"
@@ -70,7 +101,8 @@ def of_line(text: str) -> Said | None:
 
 def named_absent(text: str) -> Said | None:
     """The part or machine of which a sentence says that it has not come."""
-    found = _NAMED.search(text) if any(word in text for word in _MAY_BE_NAMED) else None
+    told = any(word in text for word in _MAY_BE_NAMED)
+    found = (_NAMED.search(text) or _OF_ENTRY.match(text) or _TAKEN_AWAY.search(text)) if told else None
     if found is None or _is_otherwise(text, found):
         return None
     return Said(kind="missing", text=_near(text, found), name=found["name"])

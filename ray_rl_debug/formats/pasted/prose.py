@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
 from ray_rl_debug.formats.pasted import absent, chains, labels, prose_places, said
 from ray_rl_debug.formats.pasted.events import Head
@@ -283,6 +285,8 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
     if count is not None and count > 1:
         dump.label = dump.label or _without_count(told.lower())
         dump.said.append((number, Said(kind="same", text=text[:300], count=count)))
+    if who["some"] and (excepted := said.remark(told)) is not None and excepted.kind == "except":
+        dump.said.append((number, msgspec.structs.replace(excepted, text=text[:300])))
     if not any(d.line == number and _whom(d) == _whom(dump) for d in dumps):
         dumps.append(dump)  # whom a paragraph names twice it has shown already
 

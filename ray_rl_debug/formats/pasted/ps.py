@@ -21,9 +21,14 @@ _AUX = re.compile(
 _TREE = re.compile(r"^\s{0,20}(?P<pid>\d{1,9})\s{1,40}(?:(?:\||`)\s{0,8}){0,40}\\_ (?P<title>\S.{0,400}?)(?P<dead> <defunct>)?\s*$")
 _SHORT = re.compile(
     r"^\s{0,20}(?P<pid>\d{1,9})\s{1,12}(?:pts/\d{1,5}|tty\w{1,8}|\?)\s{1,12}(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}"
-    r"\s{1,12}(?:\d{1,4}-)?\d{1,6}:\d\d(?::\d\d)? {1,4}(?:(?:\||`)\s{0,8}){0,40}(?:\\_ )?(?P<title>\S.{0,4000})$"
+    r"\s{1,12}(?:(?:\d{1,4}-)?\d{1,6}:\d\d(?::\d\d)? {1,4})?(?:(?:\||`)\s{0,8}){0,40}(?:\\_ )?(?P<title>\S.{0,4000})$"
 )
-"""``ps x``: the terminal, the state and the time, and no user."""
+"""``ps x``: the terminal, the state and the time, which somebody may have left out, and no user."""
+_FULL = re.compile(
+    r"^\s{0,8}[\w.+$@-]{1,40}\s{1,12}(?P<pid>\d{1,9})\s{1,12}(?P<ppid>\d{1,9})\s{1,8}\d{1,3}\s{1,8}(?:\d\d:\d\d|[A-Z][a-z]{2}\d{2})\s{1,8}"
+    r"(?:pts/\d{1,5}|tty\w{1,8}|\?)\s{1,12}(?:\d{1,4}-)?\d\d:\d\d:\d\d (?P<title>\S.{0,4000})$"
+)
+"""``ps -ef``"""
 _ASKED = re.compile(
     r"\bps (?:[-\w]{1,12} ){0,4}-?[A-Za-z]{0,6}o ?(?P<columns>[a-z%_]{1,12}(?:[:=]\w{0,20})?(?:,[a-z%_]{1,12}(?:[:=]\w{0,20})?){1,20}) ?[^|]{0,80}\|"
 )
@@ -89,6 +94,8 @@ def aux(text: str) -> Row | None:
     """One line of ``ps aux`` whose heading was cut off (``| grep python``), also behind words; one of a tree of processes."""
     if (short := _SHORT.match(text)) is not None:
         return Row(pid=int(short["pid"]), state=short["state"], title=short["title"])
+    if (full := _FULL.match(text)) is not None:
+        return Row(pid=int(full["pid"]), ppid=int(full["ppid"]), title=full["title"])
     if "\\_ " in text and (tree := _TREE.match(text)):
         return Row(pid=int(tree["pid"]), title=tree["title"], state="Z" if tree["dead"] else None)
     found = _AUX.match(text)

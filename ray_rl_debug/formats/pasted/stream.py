@@ -103,7 +103,7 @@ class Stream:
         self._end_columns(line)
         if (titled := self._tables.titled(text)) is not text:
             text, line = titled, msgspec.structs.replace(line, text=titled)
-        self._tables.node = self._found.label.node
+        self._tables.node, self._tables.named = self._found.label.node, self._found.label.held(line.number)
         if self._tables.takes(line):
             if self._tables.tasks.line == line.number:
                 self._task_label = self._found.label.held(line.number)

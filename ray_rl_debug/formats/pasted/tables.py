@@ -7,9 +7,9 @@ import re
 from ray_rl_debug.formats.dump import DumpThread
 from ray_rl_debug.formats.pasted import kernel, lsof, ps
 from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
-from ray_rl_debug.formats.pasted.events import Row
+from ray_rl_debug.formats.pasted.events import Head, Row
 from ray_rl_debug.formats.pasted.lines import Line
-from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.partial import Partial, set_names
 from ray_rl_debug.formats.pasted.plain_table import OF_NAMES, PlainTable
 from ray_rl_debug.formats.pasted.process_tree import Tree
 from ray_rl_debug.formats.pasted.strace import StraceReader
@@ -29,6 +29,8 @@ class Tables:
         self.tasks = TaskReader()
         self.node: str | None = None
         """The machine that was named last: its prompt stands above the listing."""
+        self.named: Head | None = None
+        """Who was named above this line."""
         self._dumps = dumps
         self._columns: tuple[str, ...] | None = None
         self._status: Partial | None = None
@@ -102,6 +104,8 @@ class Tables:
         dump = Partial(threads=[], source="ps", pid=row.pid, ppid=ppid, state=state, title=row.title, line=line.number, node=line.node or self.node)
         if row.tid is not None or row.wchan is not None:
             dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan, call=row.call))
+        if self.named is not None and self.named.pid == row.pid and self.named.ranks:
+            set_names(dump, self.named)
         if row.file is not None:
             dump.files = [row.file]
         if self._rows <= MAX_ROWS:
