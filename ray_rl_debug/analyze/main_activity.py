@@ -284,6 +284,9 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         if other is not telling and joined & own:
             return follow(other, [t for t in others if t is not telling]) or other
     working = helpers(telling, others)
+    if telling.kernel is None and telling.place.kind in _HANDED_ON:
+        # of a copied pipeline of threads, those that wait for the next one's work too are no end of the chain
+        working = [t for t in working if t.place.kind not in THREAD_WAITS] or working
     return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
 
 
@@ -326,6 +329,8 @@ def moves_data(thread: SeenThread) -> bool:
 
 
 _MOVES = re.compile(r"(?:^|_)(?:p?read|p?write|send|recv|put|fetch|flush|fsync|upload|download|connect|persist|dump)(?:_|$|\d|all|v$|into|bytes|obj)")
+_HANDED_ON = frozenset({Kind.JOIN, Kind.QUEUE})
+"""Waits of a thread for what goes from thread to thread of its program."""
 _JOINS = frozenset({"join", "_wait_for_tstate_lock"})
 _STARTS = frozenset({"_bootstrap", "_bootstrap_inner", "run"})
 

@@ -52,6 +52,7 @@ from ray_rl_debug.rules.scene import (
     stack_evidence,
     weaker,
 )
+from ray_rl_debug.rules.told_locks import told_of
 
 ID = "RRD502"
 NAME = "blocked in I/O"
@@ -91,6 +92,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
         if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink) or own_lock_tried(sink) is not None):
             handed = []  # another rule's
+        if sink is not None and told_of(sink) is not None:
+            continue  # whoever wrote this says that it is a lock
         if sink is not None and sink.is_idle and waits_inside(sink.ends):
             continue  # its own coroutines say what it waits for: another rule's
         if sink is not None and does_not_accept(sink):
@@ -117,7 +120,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield ring_found(scene, ring, ID, NAME, CAUSE, [*advice, *remedy(Kind.CHILD, None)])
     yield from _in_its_thread(scene)
     for _, one in scene.lonely("named"):
-        if _is_io(one) and not one.is_stopped:
+        if _is_io(one) and not one.is_stopped and told_of(one) is None:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug import signatures
 from ray_rl_debug.analyze.deaths import how_dead, how_ended
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.ended import ended
@@ -27,7 +28,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
-from ray_rl_debug.model.snapshot import RayActor
+from ray_rl_debug.model.snapshot import LogLine, RayActor
 from ray_rl_debug.rules.counter_evidence import ras_culprits, ras_evidence
 from ray_rl_debug.rules.dead_actors import waits_as_rank
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence, waits
@@ -194,19 +195,32 @@ _FATAL = "Fatal Python error"
 """After this line Python ends; after another error a program may go on."""
 
 
+_ABORTED = f"{_FATAL}: Aborted"
+_OF_THE_END = frozenset({"cpp-terminate", "python-aborted"})
+"""Known lines that say no more than the end itself."""
+
+
+def _tells_more(line: LogLine) -> bool:
+    """Is it a known error that may be the reason of an end?"""
+    signature = signatures.find(line.signature)
+    return signature is None or signature.slug not in _OF_THE_END
+
+
 def _failed(scene: Scene) -> Iterator[Found]:
     """Of files: a rank that reported an error and ended, while others wait in a collective."""
-    knows_error = any(n.log_lines for n in scene.view.snapshot.nodes)
+    knows_error = any(_tells_more(line) for n in scene.view.snapshot.nodes for line in n.log_lines)
     for one in scene.view if scene.view.by_hand else ():
         said = ended(one)
         waiting = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([one.key])) if w is not None]
         if said is None or not (waiting or (said.text.startswith(_FATAL) and not knows_error)):
             continue  # an error that nobody waits for, or that is known, is a line of a log: another rule's
+        # an abort has a reason of its own, which may be that of the hang
+        sure = Certainty.LIKELY if waiting or not said.text.startswith(_ABORTED) else Certainty.POSSIBLE
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            Certainty.LIKELY,
+            sure,
             f"{one.where()} {'is gone' if said.kind == 'unread' else 'ended with an error'}: {said.text[:160]}"
             + (f"; {waits(len(waiting), 'rank')} for it" if waiting else ""),
             who=[one.who()],

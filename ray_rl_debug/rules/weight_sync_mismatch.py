@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.frameworks import GROUPS_FOLDERS
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.rules.known_error import lines_of
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
@@ -50,6 +50,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _unreceived(scene)
     if scene.view.by_hand:
         yield from _at_rest(scene)
+        yield from _alone(scene)
         yield from _unsent(scene)
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
@@ -102,6 +103,46 @@ def _at_rest(scene: Scene) -> Iterator[Found]:
             phase="weight_sync",
         )
         yield Found(finding=finding, explains=frozenset([one.key, *(s.key for s in parts)]))
+
+
+def _alone(scene: Scene) -> Iterator[Found]:
+    """Of files: only a trainer was dumped, and it sends weights by the library of an engine, of which no process was."""
+    if any(_runs_engine(s) for s in scene.view if not _sends_by_engine(s)):
+        return
+    senders = [s for s in scene.view if _sends_by_engine(s)]
+    if not senders or any(s.kind in (Kind.COLLECTIVE, Kind.P2P) for s in scene.view if s not in senders):
+        return
+    one = senders[0]
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} {one.does()}, in a group with the engine, of which no process was dumped: its side has not joined, or has failed",
+        who=[Who(label="the engine that should take the weights")],
+        evidence=[stack_evidence(one)],
+        remedy=["dump the engine's processes, and look in its log for the request of the update and an error behind it", *_NOT_ASKED[1:]],
+        phase="weight_sync",
+    )
+    yield Found(finding=finding, explains=frozenset(s.key for s in senders))
+
+
+def _sends_by_engine(one: Seen) -> bool:
+    """Is it in a collective of an engine's library that a program of another kind has called?"""
+    frames = one.telling.frames if one.telling is not None else ()
+    at = [i for i, f in enumerate(frames) if any(f"/{folder}" in f"/{f.file}" for folder in GROUPS_FOLDERS)]
+    outside = frames[at[-1] + 1 :] if at else ()
+    return (
+        one.identity.part is None
+        and one.kind is Kind.COLLECTIVE
+        and one.telling is not None
+        and one.telling.place.op in _SENDS
+        and bool(outside)
+        and not any(f.file.startswith(_ENGINES) for f in outside)
+    )
+
+
+_SENDS = frozenset({"broadcast", "ncclBroadcast"})
 
 
 def _unsent(scene: Scene) -> Iterator[Found]:

@@ -71,3 +71,11 @@ def pid_of(text: str) -> int | None:
         if alone is not None:
             return int(alone["pid"])
     return None
+
+
+_SIGNALS = re.compile(rb"\bkill -(?:s )?(?:SIG)?(?:ABRT|6|QUIT|3)\b|\bI (?:have )?sen[dt] [^.\n]{0,30}\bSIG(?:ABRT|QUIT)\b")
+
+
+def sends_signal(text: bytes) -> bool:
+    """Does somebody tell that he ended a program by a signal to see its stacks? Then it stood there, and did not end by itself."""
+    return _SIGNALS.search(text) is not None

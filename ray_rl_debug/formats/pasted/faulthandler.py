@@ -7,6 +7,8 @@ import re
 from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted.events import Event, Head
 
+ABORTED = "Fatal Python error: Aborted"
+"""What it writes of a program that ended itself, or that somebody ended by a signal."""
 _HEAD = re.compile(
     r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-fA-F]{1,16}|\d{1,16})(?: (?:\[(?P<name>[^\]]{0,200})\]|\([^()]{0,100}\)))? "
     r"\(most recent call (?P<order>first|last)\)"

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, glued, listed_tasks, lone_names, mutual, panes, prose, sentences, trees
+from ray_rl_debug.formats.pasted import absent, commands, core_dumps, diffs, glued, listed_tasks, lone_names, mutual, panes, prose, sentences, trees
 from ray_rl_debug.formats.pasted.events import PIDS
+from ray_rl_debug.formats.pasted.faulthandler import ABORTED
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
@@ -98,6 +99,9 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         dumps += beside
         for dump in beside:
             left.take(dump.line or 0)
+    if commands.sends_signal(data):
+        for dump in dumps:
+            dump.said[:] = [(number, one) for number, one in dump.said if not one.text.startswith(ABORTED)]
     absent.add_to_ranked(missing, dumps)
     mutual.add(each_other, dumps)
     _name_local_ranks(dumps)
