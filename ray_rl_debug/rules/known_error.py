@@ -216,7 +216,7 @@ def _of_ranks(story: LogStory) -> Iterator[Found]:
         return
 
 
-_OF_RANKS = frozenset({"torch/collectives-differ", "torch/horovod-stalled"})
+_OF_RANKS = frozenset({"torch/collectives-differ", "torch/horovod-stalled", "torch/nccl-desync-report"})
 
 
 def _telling(lines: Sequence[str]) -> Sequence[str]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.model.report import Cause, Certainty, Who
 from ray_rl_debug.model.snapshot import Frame
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waits
@@ -30,20 +30,21 @@ NAME = "object store stuck"
 CAUSE = Cause.OBJECT_STORE
 
 
+_STORAGE = ("ray/_private/external_storage.py", "ray/external_storage.py")
 FULL_FRACTION = 0.98
 """A store above this share of its capacity cannot take the next large object."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Waits for objects on nodes whose store is full, or whose restore stands still."""
-    if scene.view.ray is None:
+    ray = scene.view.ray
+    if ray is None:
+        yield from _by_stacks(scene)
         return
     io_workers = [s for s in scene.view if s.identity.class_name in ("RestoreWorker", "SpillWorker") and s.identity.method is not None]
     stuck = [w for w in io_workers if not scene.goes_on(w) and (not w.threads or _storage_thread(w) is not None)]
     full = [
-        n
-        for n in scene.view.ray.nodes
-        if (s := scene.view.ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
+        n for n in ray.nodes if (s := ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
     ]
     if not stuck and not full:
         return
@@ -71,13 +72,34 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield Found(finding=finding, explains=frozenset([*(w.key for w in stuck), *(v.key for v in victims)]))
 
 
+def _by_stacks(scene: Scene) -> Iterator[Found]:
+    """Of files: workers in the storage of spilled objects."""
+    for one in scene.view if scene.view.by_hand else ():
+        thread = _storage_thread(one)
+        if thread is None or one.is_stopped or scene.goes_on(one):
+            continue
+        waiting = [s for s in (*scene.view.at(Kind.RAY_GET), *scene.view.at(Kind.RAY_WAIT)) if s is not one]
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{one.where()} is in the storage of Ray's spilled objects, {describe_place(thread.place)}; {waits(len(waiting))} in ray.get",
+            who=[one.who(thread=_thread_id(one))],
+            evidence=[stack_evidence(one, thread=thread), *(stack_evidence(w) for w in waiting[:2])],
+            remedy=["check the disk, mount or bucket that holds the spilled objects: df, stat, dmesg on that node"],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key, *(w.key for w in waiting)]))
+
+
 def _puts(frames: tuple[Frame, ...]) -> bool:
     return any(f.function.endswith("put_object") for f in frames)
 
 
 def _storage_thread(one: Seen) -> SeenThread | None:
     """The nameless thread in which an I/O worker reads or writes spilled objects; the main thread of it always looks idle."""
-    return next((t for t in one.threads if any(f.file.endswith("ray/_private/external_storage.py") for f in t.frames)), None)
+    return next((t for t in one.threads if any(f.file.endswith(_STORAGE) for f in t.frames)), None)
 
 
 def _thread_id(one: Seen) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from ray_rl_debug.analyze.groups import group_of
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import others
@@ -22,7 +23,8 @@ _REMEDY = (
 
 def found_in_threads(scene: Scene, rule: ModuleType) -> Iterator[Found]:
     """Worlds that stand in collectives, where a rank stands in two of one group. Of ranks that all do so none is the odd one."""
-    for world in scene.worlds if not scene.view.by_hand else ():  # stacks alone do not tell groups
+    yield from _by_stacks(scene, rule)
+    for world in scene.worlds if not scene.view.by_hand else ():
         if world.missing or not all(is_waiting(m) and m.motion is Motion.FROZEN for m in world.members):
             continue
         both = [(m, thread) for m in world.members if (thread := _second_in_group(m)) is not None]
@@ -49,6 +51,34 @@ def found_in_threads(scene: Scene, rule: ModuleType) -> Iterator[Found]:
             phase=first.phase,
         )
         yield Found(finding=finding, explains=frozenset(m.key for m in world.members))
+
+
+def _by_stacks(scene: Scene, rule: ModuleType) -> Iterator[Found]:
+    """Of files, which do not tell groups: one rank alone was dumped, and its main thread and another one are each in a collective of their own."""
+    for world in scene.worlds if scene.view.by_hand else ():
+        one = world.members[0]
+        both = [t for t in one.threads if t.place.kind is Kind.COLLECTIVE]
+        if len(world.members) > 1 or len(both) != _BOTH or not is_waiting(one) or not any(t.is_main for t in both):
+            continue
+        first, second = both
+        if (first.place.op, first.place.path) == (second.place.op, second.place.path):
+            continue
+        finding = make_finding(
+            rule.ID,
+            rule.NAME,
+            rule.CAUSE,
+            Certainty.POSSIBLE,
+            f"{one.where()} stands in two collectives at once: its thread {first.called} {describe_place(first.place)}, and {second.called} "
+            f"{describe_place(second.place)}; if both are of one group, other ranks call them in another order",
+            who=[one.who()],
+            evidence=[stack_evidence(one, thread=t) for t in both],
+            remedy=_REMEDY,
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+_BOTH = 2
 
 
 def _second_in_group(one: Seen) -> SeenThread | None:

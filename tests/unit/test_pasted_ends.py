@@ -83,3 +83,8 @@ def test_a_trainer_alone_in_a_group_with_an_engine(tmp_path: Path) -> None:
 """
     finding = roots(tmp_path, text)[0]
     assert (finding.cause.value, finding.certainty) == ("weight-sync-mismatch", Certainty.POSSIBLE)
+
+
+def test_all_have_joined_says_a_line_of_the_desync_report(tmp_path: Path) -> None:
+    finding = roots(tmp_path, "Timeout at collective: _ALLGATHER_BASE, #39\n  [0,1,2,3] joined but didn't finish collective #39\n")[0]
+    assert (finding.cause.value, finding.certainty) == ("collective-stalled", Certainty.POSSIBLE)

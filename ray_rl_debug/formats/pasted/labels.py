@@ -42,10 +42,11 @@ _WHOSE_STACK = re.compile(
     + r") process)(?:['’]s)?(?: main)?(?: thread)? (?:stack|back ?trace|trace|dump)\b[^.;]{0,60}$"
     r"|\W{0,12}(?:py-?spy|pystack|gdb|stack|back ?trace|trace)(?: dump| output| trace)?[`*]{0,3} (?:of|for|from) (?:the )?"
     r"(?P<of>" + _PART_OF_PROGRAM + r")\b(?! (?:\d|threads?\b))[^.;]{0,60}$"
-    r"|#{1,6} (?:the )?(?P<alone>" + _PART_OF_PROGRAM + r")(?: process)?\W{0,4}$",
+    r"|#{1,6} (?:the )?(?P<alone>" + _PART_OF_PROGRAM + r")(?: process)?(?: \([^()]{1,60}\))?\W{0,4}$"
+    r"|(?:stack|back ?trace|trace)s? (?:of|for|from) (?P<those>(?:the )?(?:ones?|others?|rest)(?: (?:in|at|that) [^.;:]{1,60})?):?$",
     re.IGNORECASE,
 )
-"""``Worker process thread stack (stuck)``, as a summary that can be opened; ``py-spy dump of parent (idle)``."""
+"""``Worker process thread stack (stuck)``, as a summary that can be opened; ``py-spy dump of parent (idle)``; ``Stack of the ones in allreduce``."""
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
@@ -78,7 +79,7 @@ _WORKER = re.compile(r"(?<![\w-])(?P<label>worker #?\d{1,5})(?![\w.-]*\w)", re.I
 _COUNTED = re.compile(r"^\W{0,8}(?P<name>[A-Za-z]{3,12})[-_ #]?" + said.NUMBERS + r" \((?P<count>\d{1,5}) [a-z]{3,12}\)\W{0,6}$")
 """``Task-0..17, 19..31 (31 tasks):``: any name with numbers, where it is said how many they are."""
 _YAML = re.compile(
-    r"^\s{0,24}(?:(?P<entry>- )(?:name|id)|(?:- )?(?:pod|pod_?name|host|host_?name|node|node_?name|machine|container|instance)): {1,8}[\"']?"
+    r"^\s{0,24}(?:- (?:name|id)|(?:- )?(?:pod|pod_?name|host|host_?name|node|node_?name|machine|container|instance)): {1,8}[\"']?"
     r"(?P<name>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,40})[\"']?\s{0,8}$",
     re.IGNORECASE,
 )
@@ -188,7 +189,7 @@ def read(text: str) -> Head | None:
         and (whose := _WHOSE_STACK.match(stripped)) is not None
         and not (_PID.search(stripped) or rank_numbers.is_named(stripped))
     ):
-        return Head(level="label", label=(whose["label"] or whose["of"] or whose["alone"]).lower(), is_new=True)
+        return Head(level="label", label=(whose["label"] or whose["of"] or whose["alone"] or whose["those"]).lower(), is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "st" in text:
         asked = commands.pid_of(stripped)
