@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.by_hand import stands_for
-from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.main_activity import is_in_backward
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -138,11 +138,15 @@ def settle_common_waits(seen: Mapping[str, Seen], programs: Sequence[Program]) -
 
 
 def _at_gpu_beside_code(standing: Sequence[Seen]) -> list[Seen]:
-    """Those who wait for their GPUs, where as few others run code of their own: that kernel is the collective which the others have not joined."""
+    """Those who wait for their GPUs, where as few others are elsewhere: that kernel is the collective which the others have not joined."""
     at_gpu = [one for one in standing if one.kind is Kind.CUDA]
     others = [one for one in standing if one.kind is not Kind.CUDA]
-    lacks = bool(others) and all(one.kind is Kind.CODE for one in others) and _weight(at_gpu) >= _weight(others)
+    lacks = bool(others) and not any(one.kind in _TOGETHER for one in others) and _weight(at_gpu) >= _weight(others)
     return at_gpu if lacks else []
+
+
+_TOGETHER = WAITS_FOR_RANKS | WAITS_FOR_RAY
+"""Waits of a rank for others of its program, and of one that is none."""
 
 
 def _in_backward_beside_code(standing: Sequence[Seen]) -> list[Seen]:
@@ -167,7 +171,9 @@ def _may_wait(most: Sequence[Seen], members: Sequence[Seen]) -> bool:
     if one.telling.stack.once(is_in_backward):
         return True
     torch = any(f.file.startswith("torch/") for m in members for t in m.threads for f in t.frames)
-    return (torch or all(m.identity.rank is not None for m in members)) and _weight(most) >= ENOUGH
+    # of an engine that only turns its loops all parts may be met at one line
+    parts = all(m.identity.part is not None for m in members) and len(most) < len(members)
+    return (torch or parts or all(m.identity.rank is not None for m in members)) and _weight(most) >= ENOUGH
 
 
 def _op(one: Seen) -> str:

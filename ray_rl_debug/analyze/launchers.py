@@ -16,12 +16,16 @@ _WAITS = (
 )
 
 
-_MEETS = ("next_rendezvous", "torch/distributed/elastic/rendezvous/")
+_MEETS = (
+    ("next_rendezvous", "torch/distributed/elastic/rendezvous/"),
+    ("_assign_worker_ranks", "torch/distributed/elastic/agent/server/api.py"),
+)
+"""The agents of all nodes come together there, and then tell each other how many ranks each has."""
 
 
 def meets_nodes(frames: Iterable[Frame]) -> bool:
     """Does a launcher wait for those of the other nodes, before it starts a rank?"""
-    return any(short_name(f.function) == _MEETS[0] and f.file.startswith(_MEETS[1]) for f in frames)
+    return any(short_name(f.function) == function and f.file.startswith(file) for f in frames for function, file in _MEETS)
 
 
 def is_launcher(frames: Iterable[Frame]) -> bool:

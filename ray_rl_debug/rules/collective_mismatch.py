@@ -190,7 +190,11 @@ def _brings_work(one: Seen, waiters: list[Seen]) -> bool:
     if one.place is None or one.kind is Kind.LOOP_IDLE or not one.place.path:
         return False
     at = one.place.path[0][:2]
-    return all(w.place is not None and any(frame[:2] == at for frame in w.place.path) for w in waiters)
+    return all(w.place is not None and any(frame[:2] == at for frame in w.place.path[:_AT_HAND]) for w in waiters)
+
+
+_AT_HAND = 3
+"""Own frames within which the function stands that hands out work by a collective; one further out runs what that work is."""
 
 
 def _init(waiters: list[Seen]) -> bool:

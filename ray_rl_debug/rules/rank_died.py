@@ -17,6 +17,7 @@ Not this when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ray_rl_debug import signatures
@@ -241,7 +242,7 @@ def _defunct(scene: Scene) -> Iterator[Found]:
     """Of listings: programs of Python that have ended, and whose parent has not taken note; all whose stacks stand beside them wait."""
     if not scene.view.by_hand:
         return
-    gone = [s for s in scene.view if s.has_ended and "python" in s.process.title and s.process.kind != "ray-worker"]
+    gone = [s for s in scene.view if s.has_ended and _is_of_job(s) and s.process.kind != "ray-worker"]
     parents_of_gone = {s.process.ppid for s in gone}
     # A launcher that watches its children has nothing else to do, and has not seen yet that one ended.
     shown = [s for s in scene.view if s.threads and s.kind not in _WAITS_FOR_CHILDREN and not (s.is_idle and s.process.pid in parents_of_gone)]
@@ -251,7 +252,7 @@ def _defunct(scene: Scene) -> Iterator[Found]:
         if len(parents) != 1 or not all(s.kind in WAITS_FOR_RANKS for s in shown):
             return
         gone = [s for s in gone if s.process.ppid in parents]
-    living = [s for s in scene.view if not s.has_ended and (s.threads or "python" in s.process.title)]
+    living = [s for s in scene.view if not s.has_ended and (s.threads or _is_of_job(s))]
     if not gone or not living:
         return
     finding = make_finding(
@@ -269,6 +270,14 @@ def _defunct(scene: Scene) -> Iterator[Found]:
         ],
     )
     yield Found(finding=finding, explains=frozenset(one.key for one in gone))
+
+
+def _is_of_job(one: Seen) -> bool:
+    """Does a listing show a program of Python, or a part of an engine, whose title the kernel cuts?"""
+    return "python" in one.process.title or one.identity.part is not None or _PART.match(one.process.title) is not None
+
+
+_PART = re.compile(r"\[?(?:VLLM|sglang)::")
 
 
 _WAITS_FOR_CHILDREN = frozenset({Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE, Kind.QUEUE, Kind.EVENT, Kind.LOCK, Kind.JOIN, Kind.FUTURE})

@@ -96,7 +96,9 @@ def _told(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.POSSIBLE,
-            f"{who.label} {_is_elsewhere(waiters[0])}, as the file says; its stack is not shown",
+            f"{who.label} {_is_elsewhere(waiters[0])}, as the file says; its stack is not shown"
+            if not who.label.endswith("ranks")
+            else f"{who.label} have not come to {waiters[0].where()}, which {waiters[0].does()}, as the file says; their stacks are not shown",
             who=[who],
             evidence=[
                 *(Evidence(kind="log", where=who.label, text=text) for text in list(dict.fromkeys(e.evidence for e in told))[:2]),

@@ -36,6 +36,13 @@ _OF_ENTRY = re.compile(
     re.IGNORECASE,
 )
 """``- DP1 / TP4-7: empty batch -> returns at once -> never calls it``: an entry of a list says so of the one that it is about."""
+_ONLY = re.compile(
+    r"\b(?:so |and )?only (?:the )?(?:global )?(?:rank ?#?\d{1,5}|rank zero|(?:main|master) process|one rank|rank N) "
+    r"(?:hits|enters|reaches|calls|gets to|comes to|arrives at|goes into|makes) ",
+    re.IGNORECASE,
+)
+"""``so only rank 0 hits the barrier``: the others have not come."""
+OTHERS = "the other ranks"
 _TAKEN_AWAY = re.compile(
     r"\b(?:drained|evicted|preempted|rebooted|powered off|shut down|took down|lost) (?:the |our )?"
     r"(?P<name>(?:ranks?|node|host|machine|worker|server) ?#?\d{1,4})\b(?! ?[-–,]? ?\d)",
@@ -78,6 +85,8 @@ _NEAR = 120
 
 _BY_TRACE = re.compile(r"\bmissing ranks?\b[\W_]{1,8}" + said.NUMBERS + r"(?![\w.]*\w/)", re.IGNORECASE)
 _BY_RAS = re.compile(r"\bRanks? " + said.NUMBERS + r" ha(?:s|ve) (?:only )?launched (?:only )?up to (?:operation )?(?P<n>\d{1,12})", re.IGNORECASE)
+_QUOTED = re.compile(r"`[^`]{1,80}`")
+"""An `if` of a program is no doubt."""
 _MOST = 64
 _MAX_CHARS = 2_000
 """Of a line that may be a sentence."""
@@ -101,6 +110,8 @@ def of_line(text: str) -> Said | None:
 
 def named_absent(text: str) -> Said | None:
     """The part or machine of which a sentence says that it has not come."""
+    if "only " in text and (alone := _ONLY.search(text)) is not None and not _is_otherwise(text, alone):
+        return Said(kind="missing", text=_near(text, alone), name=OTHERS)
     told = any(word in text for word in _MAY_BE_NAMED)
     found = (_NAMED.search(text) or _OF_ENTRY.match(text) or _TAKEN_AWAY.search(text)) if told else None
     if found is None or _is_otherwise(text, found):
@@ -116,7 +127,7 @@ def _absent(text: str) -> re.Match[str] | None:
 
 def _is_otherwise(text: str, found: re.Match[str]) -> bool:
     before = re.split(r"[.;] |, (?:but|and|while) ", text[max(0, found.start() - _NEAR) : found.start()])[-1]
-    return _OTHERWISE.search(before) is not None
+    return _OTHERWISE.search(_QUOTED.sub(" ", before)) is not None
 
 
 def _near(text: str, found: re.Match[str]) -> str:

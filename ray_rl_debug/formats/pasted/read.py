@@ -332,6 +332,8 @@ def _of_each_rank(dump: Partial) -> Iterable[Dump]:
         label = f"{dump.label}{ranks[0]}" if dump.label and ranks and not dump.label[-1].isdigit() else dump.label
         yield Dump(**{**plain, "label": label})
         return
-    for rank in ranks:
+    for number, rank in enumerate(ranks):
         label = f"{dump.label}{rank}" if dump.label else f"rank_{rank}"
-        yield Dump(**{**plain, "rank": None if dump.label else rank, "label": label})
+        # the stack that was copied for all is one's, and so is its number; parts with one number would be taken for one process
+        pid = dump.pid if not (number and dump.label) else None
+        yield Dump(**{**plain, "rank": None if dump.label else rank, "label": label, "pid": pid})
