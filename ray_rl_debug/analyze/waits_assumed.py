@@ -19,6 +19,7 @@ from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.identity import is_of_several
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_places import answers_request
+from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -167,7 +168,7 @@ def _to_each_other(view: View, sources: Collection[str]) -> Iterator[Edge]:
     """Between two processes of which somebody says so, where each of them waits for something outside of itself."""
     two = [s for s in view if s.threads and not s.is_idle]
     told = next((r.text for s in two for r in s.process.remarks if r.kind == "mutual"), None)
-    if told is None or len(two) != 2 or not all(distance(s) for s in two) or any(s.key in sources for s in two):
+    if told is None or len(two) != 2 or not all(distance(s) or _exchanges(s) for s in two) or any(s.key in sources for s in two):
         return
     for one, other in (two, two[::-1]):
         why = Why.CALL if one.kind in (Kind.RAY_GET, Kind.RAY_WAIT) else Why.SOCKET
@@ -190,6 +191,11 @@ def _at_handshakes(view: View) -> Iterator[Edge]:
 
 def _passes(place: Place, spots: tuple[Spot, ...]) -> bool:
     return any(spot_of(spots, function, file) is not None for function, file, _ in place.path)
+
+
+def _exchanges(one: Seen) -> bool:
+    """Does it send or receive in a function of its own, as that one's name says?"""
+    return one.telling is not None and moves_data(one.telling)
 
 
 def _to_the_ended(worlds: Sequence[World], sources: Collection[str]) -> Iterator[Edge]:

@@ -130,9 +130,8 @@ def _is_ring(nodes: set[str], waits: Sequence[Wait]) -> bool:
 def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
     """What a rule says of a ring."""
     members, accused = ring.members, ring.accused
-    pids = [f"{m.name} (pid {m.process.pid}" for m in members]
-    shown = [f"{pid}: {_at(m)})" if len(members) <= _SHOWN else f"{pid})" for pid, m in zip(pids, members, strict=True)]
-    said = " → ".join([*shown, f"{pids[0]})"])
+    shown = [_in_ring(m, is_long=len(members) <= _SHOWN) for m in members]
+    said = " → ".join([*shown, _in_ring(members[0], is_long=False)])
     finding = make_finding(
         id,
         name,
@@ -148,6 +147,12 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         phase=members[0].phase,
     )
     return Found(finding=finding, explains=frozenset(ring.root.nodes), rests_on=frozenset(m.key for m in ring.members))
+
+
+def _in_ring(one: Seen, *, is_long: bool) -> str:
+    """``actor (pid 12: waits in f)``; a file may tell no pid."""
+    told = ": ".join([*([f"pid {one.process.pid}"] if one.process.pid else []), *([_at(one)] if is_long else [])])
+    return f"{one.name} ({told})" if told else one.name
 
 
 def _lacks_threads(accused: Sequence[Seen]) -> str:

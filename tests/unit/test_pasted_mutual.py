@@ -53,3 +53,15 @@ def test_locks_of_which_only_words_tell(tmp_path: Path) -> None:
     text = "Main thread (it has the GIL) waits for the mutex in `submit`, the heartbeat thread (it has the mutex) waits for the GIL in `Ensure`."
     first = found(tmp_path, text)[0]
     assert (first.cause.value, first.certainty) == ("lock-deadlock", Certainty.POSSIBLE)
+
+
+def test_two_that_receive_from_each_other_in_functions_of_their_own(tmp_path: Path) -> None:
+    sides = "".join(f"{name} TP0:\n```\n    wait_recv (kv/pipe.py:88)\n    {call} (kv/buffer.py:{n})\n```\n" for name, call, n in SIDES)
+    (tmp_path / "post.md").write_text(f"{sides}Each waits for a tensor of the other.\n")
+    snapshot = load([tmp_path / "post.md"]).snapshot
+    assert snapshot is not None
+    finding = next(f for f in diagnose(snapshot).findings if f.root)
+    assert (finding.cause.value, finding.certainty, len(finding.who)) == ("lock-deadlock", Certainty.POSSIBLE, 2)
+
+
+SIDES = (("Prefill", "insert", 60), ("Decode", "drop_select", 102))

@@ -17,7 +17,8 @@ CLAUSES = re.compile(
     re.IGNORECASE,
 )
 DOUBT = re.compile(
-    r"\b(?:if|would|could|should|might|may|must|can|will|when|whenever|until|never|not|no longer|instead of|unless|previously|used to"
+    r"\b(?:if|would|could|should|might|may|must|can|will|whenever|until|never|not|no longer|instead of|unless|previously|used to"
+    r"|when(?! (?:it|this|the (?:job|run|training)) (?:hangs?|hung|stops|stopped|stalls|stalled|freezes|froze|is stuck)\b)"
     r"|likely|probably|possibly|perhaps|maybe|presumably|supposedly|apparently|guess|suspect(?:ed)?"
     r"|fix(?:es|ed)?)\b|n't\b|\?\s*$",
     re.IGNORECASE,

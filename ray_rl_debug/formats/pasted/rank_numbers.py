@@ -64,6 +64,10 @@ _OF_ROLE = re.compile(
     re.IGNORECASE,
 )
 """``critic rank 0``: an RL job has several ranks 0."""
+_SIDE = re.compile(
+    r"\b(?P<side>prefill|decode|draft|target)(?:er)?(?: (?:server|worker|engine|scheduler|instance|node))?[ :,/*`-]{1,4}$", re.IGNORECASE
+)
+"""``Prefill TP0``, ``decode worker TP0``: two engines have a part of that name."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 
 
@@ -100,6 +104,8 @@ def read(text: str) -> tuple[tuple[int, ...], str | None]:
         return (), None
     if found["part"]:
         name = found["part"].strip(" _,/").replace(" ", "_").upper()
+        if (side := _SIDE.search(found.string, 0, found.start("part"))) is not None:
+            name = f"{side['side'].lower()} {name}"
         more = _PART_LIST.match(found.string, found.start("part") + len(found["part"].rstrip(" _,/")))
         digits = len(name) - len(name.rstrip("0123456789"))
         several = said.numbers(name[-digits:] + more["more"]) if more else ()

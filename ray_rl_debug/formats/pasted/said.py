@@ -46,7 +46,11 @@ _SAME_OTHER = re.compile(
 )
 """``at the same time``, ``the same `Operation```: what is the same there is no place."""
 _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
-_AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b|\blooks? (?:just |exactly )?like\b", re.IGNORECASE)
+_AS_OTHER = re.compile(
+    r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b|\blooks? (?:just |exactly )?like\b"
+    r"|\b(?:is|are|stands?|sits?|looks?) (?:just |exactly )?as(?= (?:the )?rank)",
+    re.IGNORECASE,
+)
 _AS_OTHER_CJK = re.compile(r"(?:和|与|跟|同) ?rank ?(?P<rank>\d{1,6}) ?(?:的栈|的堆栈|都)? ?(?:完全)?(?:一样|相同|一致)", re.IGNORECASE)
 _ONE_RANK = re.compile(r" ?(?:the one of )?rank[ #:_]?(?P<rank>\d{1,6})\b(?! ?(?:,|and|-|–|to|/) ?\d)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?<![\d:.])(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?![\d:])")
