@@ -86,7 +86,8 @@ def _told_edges(world: World) -> Iterator[Edge]:
                 continue
             op = one.place.op if one.place else "collective"
             absent = [node_of_rank(world.key, rank) for rank in remark.ranks[:_FEW] if rank not in shown]
-            absent += [node_of(NodeKind.NAMED, remark.name)] if remark.name is not None else []
+            # a thread is nobody's rank: what its own process waits for is told elsewhere
+            absent += [node_of(NodeKind.NAMED, remark.name)] if remark.name is not None and not remark.name.endswith("hread") else []
             for target in absent:
                 evidence = f"{remark.file}:{remark.line} says: {remark.text[:120]}"
                 yield Edge(source=one.key, target=target, why=Why.TOLD, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)

@@ -45,7 +45,7 @@ from ray_rl_debug.analyze.whole_looks import lacks_coroutines, lacks_new_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
-from ray_rl_debug.rules.told_locks import finding_of, told_of
+from ray_rl_debug.rules.told_locks import finding_of, finding_of_gone, gone_thread, told_of
 
 ID = "RRD503"
 NAME = "lock deadlock"
@@ -92,6 +92,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         if (text := told_of(one)) is not None:
             yield Found(finding=finding_of(one, text, (ID, NAME, CAUSE)), explains=frozenset(root.nodes))
+        elif (name := gone_thread(one)) is not None:
+            yield Found(finding=finding_of_gone(one, name, (ID, NAME, CAUSE)), explains=frozenset(root.nodes))
     for root, one in (*scene.process_roots(), *_at_own_locks(scene), *_closed_drivers(scene)):
         thread = one.telling
         if thread is None or one.is_stopped or one.is_at_work:

@@ -23,6 +23,7 @@ from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.frameworks import GATES, spot_of
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.progress import WANTED_FRACTION, is_awake
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty
@@ -43,7 +44,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Processes that wait for rollouts while their executor admits none."""
     for one in scene.view if any(stack.once(_has_gate) for stack in scene.view.stacks) else ():
         gates = [t for t in one.threads if t.stack.once(_has_gate)]
-        waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
+        waits = [t for t in gates if (t.place.kind in _WAITS and t.place.path) or (scene.view.by_hand and _is_told_at_gate(t))]
         if not waits or not _is_behind_gate(one) or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
             continue
         tasks = one.process.async_tasks
@@ -55,7 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             ID,
             NAME,
             CAUSE,
-            Certainty.LIKELY if known else Certainty.POSSIBLE,
+            Certainty.LIKELY if known and not scene.view.by_hand else Certainty.POSSIBLE,
             f"{one.where()} waits for rollouts, but none is running: the staleness or capacity control starts no new one",
             who=[one.who()],
             evidence=[
@@ -72,6 +73,14 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=one.phase or "rollout",
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+_WAITS = frozenset({Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK})
+
+
+def _is_told_at_gate(thread: SeenThread) -> bool:
+    """Of words: is it said to stand in such a function itself? What it waits at there was not told."""
+    return thread.kernel is None and thread.place.kind is Kind.CODE and len(thread.frames) == 1
 
 
 def _is_behind_gate(one: Seen) -> bool:

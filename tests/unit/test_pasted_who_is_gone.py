@@ -62,3 +62,18 @@ u   8830  8812  0 10:02 ?  00:12:02 [python] <defunct>
 u   8831  8812  0 10:02 ?  00:12:09 python -m pipeline
 """
     assert first(tmp_path, text) == ("rank-died", {"[python] (pid 8830)"})
+
+
+def test_a_thread_that_somebody_says_is_gone_ends_no_wait(tmp_path: Path) -> None:
+    text = "The rollout thread is in `put` (`queue.py:140`), its queue is full. The trainer thread raised and is gone, so nobody takes any.\n"
+    assert first(tmp_path, text)[0] == "lock-deadlock"
+
+
+def test_a_thread_is_no_rank_that_others_wait_for(tmp_path: Path) -> None:
+    text = "Ranks 0-3 hang in `all_reduce`. The loader thread died a day before.\n"
+    assert first(tmp_path, text)[0] == "collective-stalled"
+
+
+def test_words_of_a_gate_that_admits_nothing(tmp_path: Path) -> None:
+    text = "The trainer is stuck in `prepare_batch` (`areal/api/workflow_api.py:310`), the executor says capacity=0, running=0.\n"
+    assert first(tmp_path, text) == ("staleness-gate", {"trainer"})

@@ -35,6 +35,7 @@ TABLE = Framework(
         Spot("wait", _EXECUTOR),
         Spot("prepare_batch", _EXECUTOR),
         Spot("prepare_batch", "rollout_controller.py"),
+        *(Spot(name, "areal/api/workflow_api.py") for name in ("prepare_batch", "wait")),  # before 1.0
         Spot("wait", "rollout_controller.py"),
         Spot("get_capacity", "staleness_manager.py"),
     ),

@@ -43,6 +43,11 @@ _ONLY = re.compile(
 )
 """``so only rank 0 hits the barrier``: the others have not come."""
 OTHERS = "the other ranks"
+_THREAD = re.compile(
+    r"\b(?:the |its |our )?(?P<name>(?:[\w-]{3,20} )?thread|[A-Z]\w{2,40}Thread)\b[`*]{0,3} (?:(?:has|had|already|just|then|was|is) ){0,2}"
+    r"(?:raised|crashed|died|exited|ended|is gone|dead|killed)\b(?! \w{1,12} ago)",
+)
+"""``The trainer thread raised and is gone``: another thread of the same process waits for what it should have done."""
 _TAKEN_AWAY = re.compile(
     r"\b(?:drained|evicted|preempted|rebooted|powered off|shut down|took down|lost) (?:the |our )?"
     r"(?P<name>(?:ranks?|node|host|machine|worker|server) ?#?\d{1,4})\b(?! ?[-–,]? ?\d)",
@@ -112,6 +117,8 @@ def named_absent(text: str) -> Said | None:
     """The part or machine of which a sentence says that it has not come."""
     if "only " in text and (alone := _ONLY.search(text)) is not None and not _is_otherwise(text, alone):
         return Said(kind="missing", text=_near(text, alone), name=OTHERS)
+    if "hread" in text and (thread := _THREAD.search(text)) is not None and not _is_otherwise(text, thread):
+        return Said(kind="missing", text=_near(text, thread), name=thread["name"])
     told = any(word in text for word in _MAY_BE_NAMED)
     found = (_NAMED.search(text) or _OF_ENTRY.match(text) or _TAKEN_AWAY.search(text)) if told else None
     if found is None or _is_otherwise(text, found):
