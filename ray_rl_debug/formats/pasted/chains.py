@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.formats.pasted import joined, labels, prose_places, said
 from ray_rl_debug.formats.pasted.events import Frames, Head
+from ray_rl_debug.formats.pasted.prose_words import STANDING
 
 _CHAIN = re.compile(r"`(?P<names>[A-Za-z_<][^`\n]{2,400}? ?(?:→|⟶|⇒|←|->|=>|<-)[^`\n]{2,1000})`")
 _MAX_CHARS = 4_000
@@ -14,14 +15,12 @@ _LEAST = 3
 """Names in a chain; of two, one is often what becomes of the other. Fewer are enough where the line says that somebody stands there."""
 _CLAUSE = re.compile(
     r"\b(?P<who>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,5}|ranks? ?#?\d{1,5}(?:(?:-|–|, ?| and )\d{1,5}){0,16})\W{1,3}"
-    r"(?:is |are |was |were )?(?:stalled|stuck|blocked|waits?|waiting|waited|hangs?|hung|sits?|sat|sitting|parked|stands?|stood|spins?|spinning)"
+    r"(?:is |are |was |were )?(?:" + STANDING + r")"
     r" (?:at|in|inside|on) (?:a |an |the )?`(?:\w{1,20}:)?(?P<name>[A-Za-z_][\w.]{2,120})(?:\(\))?`",
     re.IGNORECASE,
 )
 """``rank 0 stalled in `prepare_inputs` while rank 1 waited in `nccl:_all_gather_base` ``"""
-_STANDS = re.compile(
-    r"\b(?:parked|stuck|blocked|waits?|waiting|sits?|sitting|hangs?|hung|stands?|idle|spin(?:s|ning)?) (?:at|in|inside|on)\W{0,3}$", re.IGNORECASE
-)
+_STANDS = re.compile(r"\b(?:" + STANDING + r") (?:at|in|inside|on)\W{0,3}$", re.IGNORECASE)
 
 
 _CUE = re.compile(r"\b(?:stacks?|backtraces?|call chains?|hung|hangs|hanging|stuck|blocked|parked|wedged)\b", re.IGNORECASE)

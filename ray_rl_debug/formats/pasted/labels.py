@@ -6,6 +6,7 @@ import re
 
 from ray_rl_debug.formats.pasted import commands, lone_names, rank_numbers, said
 from ray_rl_debug.formats.pasted.events import Head
+from ray_rl_debug.formats.pasted.prose_words import STANDING
 
 _AT_DEBUGGER = re.compile(r"^\((?:cuda-)?gdb\) (?!attach)")
 """What somebody typed there: its numbers are of threads and frames."""
@@ -140,7 +141,7 @@ _OTHERS_COME = re.compile(
 """``Rank 3 does not come. The others:`` leads to no stack of rank 3, and ``It is tp 4. Most processes hang at:`` to none of a part."""
 _STANDS_SO = re.compile(
     r"\b(?:global )?(ranks? ?#?\d{1,5}|pid \d{2,9})(?: process| worker)?,? (?:(?:is|was|always|only|still) ){0,2}"
-    r"(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|stalled)\b",
+    r"(?:" + STANDING + r")\b",
     re.IGNORECASE,
 )
 """A long sentence that says of one process where it stands, above its stack: ``... I find that the rank 0 process hangs on a broadcast``."""

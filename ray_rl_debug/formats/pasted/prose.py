@@ -26,6 +26,7 @@ from ray_rl_debug.formats.pasted.prose_words import (
     NAMED_ENTRY,
     NUMBERED,
     PRONOUN,
+    STANDING,
     STANDS,
     STUCK,
     THEY_THERE,
@@ -39,10 +40,8 @@ _MAX_CHARS = 2_000
 _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
-_STUCK_IN_NAME = re.compile(
-    r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) (?:[a-z]\w{0,60}_|torch\.|dist\.)\w", re.IGNORECASE
-)
-_STUCK_WORDS = ("stuck", "blocked", "wait", "hang", "hung", "parked", "sits")
+_STUCK_IN_NAME = re.compile(r"\b(?:" + STANDING + r") (?:in|at|inside) (?:[a-z]\w{0,60}_|torch\.|dist\.)\w", re.IGNORECASE)
+_STUCK_WORDS = ("stuck", "blocked", "stalled", "parked", "wedged", "frozen", "wait", "hang", "hung", "sit", "sat ", "stand", "stood", "spin", "idle")
 """One of them is in each such place: to look for them costs a twentieth of the pattern, and most logs have none."""
 _REST = re.compile(
     r"(?:all |the )*(?:others|other (?:\d{1,4}|two|three|four|five|six|seven)"

@@ -16,6 +16,10 @@ CLAUSES = re.compile(
     r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
     re.IGNORECASE,
 )
+STANDING = (
+    r"stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|waited|hangs?|hanging|hung|sits?|sitting|sat|stands?|stood|spins?|spinning|idle"
+)
+"""What people say of a process that gets no further."""
 DOUBT = re.compile(
     r"\b(?:if|would|could|should|might|may|must|can|will|whenever|until|never|not|no longer|instead of|unless|previously|used to"
     r"|when(?! (?:it|this|the (?:job|run|training)) (?:hangs?|hung|stops|stopped|stalls|stalled|freezes|froze|is stuck)\b)"
@@ -62,7 +66,7 @@ _SPOKEN_WORDS = tuple(
 )
 """One of them is in each of these."""
 _SPEAKS = re.compile(
-    r"\b(?:stuck|blocked|wait(?:s|ing)?|hang(?:s|ing)?|hung|parked|sits?|sitting|stays?|is|are|still) (?:for (?:it|them) )?(?:in|at|inside|on) "
+    r"\b(?:" + STANDING + r"|stays?|is|are|still) (?:for (?:it|them) )?(?:in|at|inside|on) "
     r"(?:(?:" + "|".join(_BEFORE_SPOKEN) + r") ){0,3}" + IS_SPOKEN,
     re.IGNORECASE,
 )
@@ -115,7 +119,7 @@ STANDS = re.compile(
     r"|loading|saving|writing|reading|downloading|uploading|tokenizing|compiling|decoding|parsing|computing|evaluating|scoring|generating|copying"
     r"|busy (?:in|with))\b"
     r"|\b(?:go|goes|went|gone|move|moves|moved|proceeds?|proceeded|continues?|continued|advance[sd]?) (?:on |ahead |straight ){0,2}(?:to|into)\b|"
-    r"\b(?:stuck|blocked|blocks|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
+    r"\b(?:" + STANDING + r"|blocks|idles|loops?"
     r"|remain(?:s|ed)?|stays?|stayed"
     r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b"
     r"|\b(?:has|have|had) (?:all |both |already |since |long ){0,3}(?:entered|reached|arrived (?:at|in)|gone into|got(?:ten)? to)\b"
