@@ -41,6 +41,8 @@ class Open(NamedTuple):
     """What would settle it."""
     next: str
     """The command for that."""
+    where: str | None = None
+    """The process whose end it is, as evidence names it."""
 
 
 def why_open(scene: Scene) -> Open:
@@ -131,8 +133,9 @@ def ended(scene: Scene) -> Open | None:
     reason, settles = f"{one.where()} has ended{how_ended(one.process.exit_code)}", "its log says why"
     line = next((x for x in reversed(one.process.log_lines) if (known := find(x.signature)) is not None and known.effect in _TELLS), None)
     if line is None:
-        return Open(reason, settles, "rayrl-debug report LOG")
-    return Open(f"{reason}; {line.file}:{line.line_number} says: {line.text.rstrip('.')}", settles, f"rayrl-debug report {shlex.quote(line.file)}")
+        return Open(reason, settles, "rayrl-debug report LOG", one.where())
+    said = f"{reason}; {line.file}:{line.line_number} says: {line.text.rstrip('.')}"
+    return Open(said, settles, f"rayrl-debug report {shlex.quote(line.file)}", one.where())
 
 
 def at_unseen_gpu(scene: Scene) -> Open | None:

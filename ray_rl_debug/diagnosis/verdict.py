@@ -84,8 +84,9 @@ def _verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap],
         summary = f"{_why_pauses(scene, findings[0])}: {findings[0].summary}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if findings and (over := ended(scene)) is not None:
-        first = findings[0].summary
-        summary = f"no verdict: {first if ' has ended' in first else f'{over.reason}; {first}'}. To settle it: {over.settles}"
+        first = findings[0]
+        tells_it = any(e.where == over.where for e in first.evidence)
+        summary = f"no verdict: {first.summary if tells_it else f'{over.reason}; {first.summary}'}. To settle it: {over.settles}"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=over.next)
     if findings:
         told = why_open(scene)
