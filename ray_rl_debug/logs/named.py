@@ -27,6 +27,8 @@ _ABOUT = tuple(
         r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",
         r"/job:(?P<program>\w+)/replica:\d+/task:(?P<rank>\d+)\b",
         r"\bnode with node id: \w+ and (?:address|ip): (?P<ip>[\w.:]+)",
+        r"\bRemoving node, node id = (?P<node>[\da-f]+)(?:, node name = (?P<ip>\d+(?:\.\d+){3})\b)?",
+        r"\bHealth check failed for node (?P<node>[\da-f]+),",
         r"(?:^|[\s:])(?P<program>[A-Za-z_][\w:.+-]{0,60})\[(?P<pid>\d+)\]:? (?:segfault at|general protection|trap )",
         r"\bstuck for \d+s! \[(?P<program>[^\s\[\]]{1,60}):(?P<pid>\d+)\]",  # the kernel's watchdog of processors
         r"\bline \d+: +(?P<pid>\d+) (?:Killed|Aborted|Terminated|Segmentation fault|Bus error|Illegal instruction)\b",  # a shell of its child

@@ -22,6 +22,8 @@ def person(writer: LogWriter, book: LogBook) -> Who:
     if writer.pid is not None:
         parts.append(f"pid {writer.pid}")
     machine = f"node {node}" if node is not None and node not in (book.writer.node, book.writer.ip) else None
+    if machine is not None and writer.ip is not None and writer.ip != node:
+        machine += f" ({writer.ip})"
     label = " ".join(parts) or machine or book.file.rsplit("/", 1)[-1]
     rank = int(writer.rank) if writer.rank is not None and writer.rank.isdigit() else None
     return Who(label=label, node=node, pid=writer.pid, rank=rank, role=writer.program)
@@ -67,7 +69,7 @@ def unified(books: Sequence[LogBook]) -> list[LogBook]:
         if all(len(said[field]) <= 1 for field in ("node", "ip", "rank")):
             more = {field: next(iter(values)) for field, values in said.items() if len(values) == 1}
             better |= {n: one for n in names if (one := msgspec.structs.replace(n, **more)) != n}
-    better |= _called_by_role(books)
+    better |= _called_by_role(books) | _called_by_id(books)
     return [_renamed(book, better) if any(n in better for n in _names_in(book)) else book for book in books]
 
 
@@ -83,6 +85,21 @@ def _called_by_role(books: Sequence[LogBook]) -> dict[LogWriter, LogWriter]:
         else:
             of_role[_letters(name.program)].add(name)
     return {n: next(iter(those)) for n in bare if n.program is not None and len(those := of_role[_letters(n.program)]) == 1}
+
+
+def _called_by_id(books: Sequence[LogBook]) -> dict[LogWriter, LogWriter]:
+    """Of machines that are called by a name alone, as Ray calls them by their ids: the address, where another line tells both."""
+    addresses: dict[str, set[str]] = defaultdict(set)
+    bare = set()
+    for name in (name for book in books for name in _names_in(book)):
+        if name.node is None or name != LogWriter(node=name.node, ip=name.ip):
+            continue
+        if name.ip is None:
+            bare.add(name)
+        else:
+            addresses[name.node].add(name.ip)
+    known = ((n, addresses[n.node]) for n in bare if n.node in addresses)
+    return {n: msgspec.structs.replace(n, ip=next(iter(those))) for n, those in known if len(those) == 1}
 
 
 def _letters(role: str) -> str:

@@ -208,7 +208,7 @@ def _who_and_what(entry: StoryEntry) -> str:
     """``rank 3 on gpu07 and 2 more at 2026-11-21 10:00:00.1: the words``."""
     who = entry.who[0]
     more = f" and {len(entry.who) - 1} more" if len(entry.who) > 1 else ""
-    place = f" on {who.node}" if who.node else ""
+    place = f" on {who.node}" if who.node and who.node not in who.label else ""
     when = f" at {entry.time}" if entry.time else ""
     text = entry.title or (entry.text if len(entry.text) <= 160 else entry.text[:159] + "…")
     return f"{who.label}{place}{more}{when}: {text}"

@@ -47,6 +47,23 @@ def test_slurm_names_the_node_of_what_its_helper_tells(tmp_path: Path) -> None:
     assert told is not None and told.first is not None and "gpu003" not in [w.node for w in told.first.who]
 
 
+def test_a_node_that_ray_calls_by_its_id_is_told_with_its_address(tmp_path: Path) -> None:
+    """The line of the failed check has the id alone, that of the removal both; the store that writes them has not failed."""
+    stamp = "[2025-11-08 10:41:10,120 W 210 230] (gcs_server)"
+    failed = f"{stamp} gcs_health_check_manager.cc:149: Health check failed for node {{}}, remaining checks 0, status 4"
+    removed = (
+        f"{stamp} gcs_node_manager.cc:420: Removing node, node id = {{}}, node name = {{}}, "
+        "death reason = UNEXPECTED_TERMINATION, death message = health check failed due to missing too many heartbeats"
+    )
+    node = "8c2fa0d1be77a2c1"
+    told = story(tmp_path, "\n".join([failed.format(node), removed.format(node, "10.9.0.7"), ""]))
+    assert told is not None and told.first is not None and told.first.who[0].label == f"node {node} (10.9.0.7)"
+    assert told.summary.startswith(f"first failure: node {node} (10.9.0.7) at 2025-11-08")
+    for other in ("", removed.format("77aa", "10.9.0.8"), removed.format(node, "gpu7")):
+        told = story(tmp_path, f"{failed.format(node)}\n{other}\n")
+        assert told is not None and told.first is not None and told.first.who[0].label == f"node {node}"
+
+
 def test_a_program_of_a_machine_that_crashed_is_noted_beside_other_words_of_an_end(tmp_path: Path) -> None:
     crash = "Nov 20 03:12:44 n-8 kernel: {}[8812]: segfault at 0 ip 0000 sp 0000 error 4 in x[55d]\n"
     unit = "Nov 20 03:12:44 n-8 systemd[1]: snapd.service: Main process exited, code=killed, status=9/KILL\n"
