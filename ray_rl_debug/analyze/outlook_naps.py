@@ -155,11 +155,11 @@ def request_may_come(f: Facts) -> str | None:
 
 
 def _serves_beside(one: Seen) -> bool:
-    """Does a thread beside the telling one wait for clients, at a port that is none of Ray's?"""
+    """Does a thread beside the telling one wait for clients, at a port that is none of Ray's, or at what was not read?"""
     ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
     for thread in one.threads:
         watched = thread.kernel.waits_on_fds if thread.kernel is not None else None
-        at_port = thread.place.op == _SERVES or thread.listens or not ports.isdisjoint(watched or ())
+        at_port = thread.place.op == _SERVES or thread.listens or one.process.sockets is None or not ports.isdisjoint(watched or ())
         if thread is not one.telling and thread.place.kind is Kind.LOOP_IDLE and at_port:
             return True
     return False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, CoreWorker, Node, Process, RayState, RayTask, Snapshot
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, CoreWorker, Node, Process, RayState, RayTask, Snapshot
 
 _KERNEL_STATES = frozenset("RSDTtZXI")
 _SLEEP = ("sleep", "asyncio/tasks.py")
@@ -26,7 +26,7 @@ def with_told_twice(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_processes(node: Node) -> Node:
-    processes = tuple([_with_sleeps(_with_state(p)) for p in node.processes])
+    processes = tuple([_with_sleeps(_with_files(_with_state(p))) for p in node.processes])
     same = all(new is old for new, old in zip(processes, node.processes, strict=True))
     return node if same else msgspec.structs.replace(node, processes=processes)
 
@@ -35,6 +35,23 @@ def _with_state(process: Process) -> Process:
     """The state of a process is that of its first thread."""
     first = next((t for t in process.threads if t.tid == process.pid), None) if process.state is None else None
     return msgspec.structs.replace(process, state=first.state) if first is not None and first.state in _KERNEL_STATES else process
+
+
+def _with_files(process: Process) -> Process:
+    """A coroutine of which the file was not read stands in the same code as others of its function at its line."""
+    tasks = process.async_tasks or ()
+    if all(frame.file is not None for task in tasks for frame in task.chain):
+        return process
+    files: dict[tuple[str, int | None], set[str]] = defaultdict(set)
+    for frame in (frame for task in tasks for frame in task.chain):
+        if frame.file is not None:
+            files[frame.function, frame.line].add(frame.file)
+
+    def told(frame: AwaitFrame) -> AwaitFrame:
+        known = files.get((frame.function, frame.line), ()) if frame.file is None else ()
+        return msgspec.structs.replace(frame, file=next(iter(known))) if len(known) == 1 else frame
+
+    return msgspec.structs.replace(process, async_tasks=tuple([msgspec.structs.replace(t, chain=tuple(map(told, t.chain))) for t in tasks]))
 
 
 def _with_sleeps(process: Process) -> Process:

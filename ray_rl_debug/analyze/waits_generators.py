@@ -26,7 +26,9 @@ def generator_edges(view: View) -> Iterator[Edge]:
     for one in held:
         call = one.core.running_task_ids[0] if one.core is not None else ""
         reader = callers.get(call)
-        if reader is not None and reader.key != one.key:
+        if reader is None:
+            yield to_unseen(one, f"the other end of what {one.identity.label} yields", Why.READER)
+        elif reader.key != one.key:
             name = view.tasks[call].name if call in view.tasks else "its call"
             evidence = f"{name} runs and shows no frame: a generator that is held back until {reader.identity.label}, which has called it, reads on"
             yield Edge(source=one.key, target=reader.key, why=Why.READER, evidence=evidence, certainty=Certainty.LIKELY)

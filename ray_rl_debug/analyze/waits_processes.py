@@ -153,9 +153,10 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     if _has_it_itself(one, semaphore):
         return  # nobody else could end this wait
     uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
+    is_given = semaphore.maximum != 1 and one.telling is not None and one.telling.stack.once(_is_at_condition)
     unseen = [use for use in semaphore.uses if use.taken and (node.name, use.pid) not in view.by_node_pid]
-    if unseen and not one.is_idle:
-        yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
+    if unseen and not one.is_idle:  # who has taken what others give does not keep it, and may be the next to give
+        yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS if is_given else Why.SEMAPHORE)
     # some only take and others only give: room in a queue, or items of it
     givers = [(use, key) for use, key in uses if use.taken < 0]
     gives = bool(givers) or any(use.pid == one.process.pid and use.taken < 0 for use in semaphore.uses)
@@ -174,7 +175,6 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     if _is_given_back(semaphore):
         yield from _to_unread_givers(view, node, one, semaphore, what)
         return
-    is_given = semaphore.maximum != 1 and one.telling is not None and one.telling.stack.once(_is_at_condition)
     taken = [(use, key) for use, key in uses if use.taken > 0 and not is_given]
     is_taken = any(use.taken > 0 for use in semaphore.uses) and not is_given
     for use, key in taken:

@@ -280,6 +280,11 @@ cores_at_barrier-healthy    | process 21301                | who shares the memo
 cores_at_barrier-healthy    | process 21301: ppid          |
 dispatcher_of_gateway-healthy | process 26654: async_tasks[3].awaited | for what a dispatcher waits
 dispatcher_of_gateway-healthy | process 26654: async_tasks[3].chain[0].file |
+sessions_on_uvloop-healthy | process 15482: async_tasks[4].chain[0].file | in which code a coroutine stands; others at its line tell it too
+stream_put_aside            | process 6926                  | who reads what a generator yields
+turn_of_condition-healthy   | process 26293: async_tasks[0] | what stands in a process while another coroutine of it pauses
+barrier_tried_again-hang.3  | process 18330                 | who else gives a semaphore of a condition
+samples_pushed              | process 26874: sockets        | at which port a thread beside serves
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
