@@ -55,7 +55,7 @@ def find_disagreements(view: View) -> list[Disagreement]:
     """One for each job in which ranks claim different sizes of what looks like one group."""
     by_job: dict[str | None, list[Claim]] = defaultdict(list)
     for one in view.at(Kind.RENDEZVOUS):
-        claim = _claim(one)
+        claim = claim_of(one)
         if claim is not None:
             by_job[one.identity.job_id].append(claim)
     found = [_disagreement(group) or _apart(group) for claims in by_job.values() for group in _by_group(claims)]
@@ -99,7 +99,8 @@ def size_edges(view: View) -> Iterator[Edge]:
                     yield Edge(source=claim.one.key, target=odd.one.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
 
 
-def _claim(one: Seen) -> Claim | None:
+def claim_of(one: Seen) -> Claim | None:
+    """What a rank in a rendezvous holds for true, by torch's own variables; None where they were not read, or it moves."""
     if one.telling is None or one.motion is Motion.MOVING or one.is_stopped:
         return None
     frames: dict[int, dict[str, str]] = defaultdict(dict)

@@ -16,8 +16,10 @@ import msgspec
 from ray_rl_debug.analyze.by_hand import ranks_told
 from ray_rl_debug.analyze.connections import connected_peers
 from ray_rl_debug.analyze.group_threads import is_in_group
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_sizes import claim_of
 from ray_rl_debug.model.snapshot import Process, RayActor
 
 
@@ -64,7 +66,7 @@ def find_worlds(view: View) -> tuple[World, ...]:
 def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
     members = sorted(members, key=lambda s: (s.identity.rank or 0, s.key))
     sizes = [m.identity.world_size for m in members if m.identity.world_size]
-    size = max(sizes) if sizes else None
+    size = max(sizes) if sizes else _size_told(members)
     present = {m.identity.rank for m in members} | {r for m in members for r in ranks_told(m.process)}
     is_assumed = view.by_hand and size is None
     missing = _holes(present, len(members)) if is_assumed else tuple(r for r in range(size or 0) if r not in present)
@@ -79,6 +81,13 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
         source=first.rank_source or "environment",
         is_assumed=is_assumed,
     )
+
+
+def _size_told(members: Sequence[Seen]) -> int | None:
+    """Where the environment tells no size: what all ranks say that stand in the rendezvous of their world, each under the rank that it has."""
+    claims = [claim for m in members if m.kind is Kind.RENDEZVOUS and (claim := claim_of(m)) is not None and claim.rank == m.identity.rank]
+    sizes = {claim.size for claim in claims}
+    return sizes.pop() if len(sizes) == 1 and len(claims) == len(members) else None
 
 
 def _holes(present: Collection[int | None], count: int) -> tuple[int, ...]:
