@@ -171,6 +171,15 @@ def fits(view: View, need: Need) -> bool:
     return all(amount <= free.get(name, amount) for name, amount in need.amounts.items())
 
 
+def may_fit(view: View, need: Need, ending: Iterable[Holder]) -> bool:
+    """Would there be as much as is asked for once these have given back what they hold? True where it is not known what is free."""
+    nodes = [n for n in view.ray.nodes if n.alive] if view.ray is not None else []
+    if any(n.available is None for n in nodes):
+        return True
+    free = total([*(n.available for n in nodes if n.available is not None), *(h.held for h in ending)])
+    return all(amount <= free.get(name, 0.0) for name, amount in need.amounts.items() if is_counted(name))
+
+
 def total(bundles: Iterable[Amounts]) -> dict[str, float]:
     """The sum of amounts."""
     found: dict[str, float] = {}

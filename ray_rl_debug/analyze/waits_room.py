@@ -7,9 +7,13 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.room import fits, holders, need_of, total, unplaceable
+from ray_rl_debug.analyze.room import fits, holders, may_fit, need_of, total, unplaceable
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup, RayTask
+
+_PENDING = ("PENDING", "RESCHEDULING")
+"""States of a placement group that has no room."""
 
 
 def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
@@ -18,7 +22,7 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     awaited = {e.target for e in known}
     for asked in groups:
         node = node_of(NodeKind.PLACEMENT_GROUP, asked.placement_group_id)
-        if asked.state not in ("PENDING", "RESCHEDULING") or node not in awaited:
+        if asked.state not in _PENDING or node not in awaited:
             continue
         need, behind = need_of(view, asked), all_waiters(node, known)
         for other in groups:
@@ -38,18 +42,30 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 
 def queue_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
-    """From tasks that no node takes to tasks that hold what they need, and give it back at their end: not to those who wait for them."""
-    nodes = {node_of(NodeKind.TASK, key): task for key, task in view.tasks.items() if task.state == "PENDING_NODE_ASSIGNMENT"}
+    """From what no node has room for to tasks that hold what it needs, and give it back at their end: not to those who wait for it."""
+    nodes = _without_room(view)
     awaited = sorted({e.target for e in known if e.target in nodes} if nodes else ())
     for node in awaited:
         need = need_of(view, nodes[node])
         if need.group is not None or not need.amounts or unplaceable(view, need) is not None:
             continue
         behind = all_waiters(node, known)
-        for holder in (h for h in holders(view, need) if h.one.actor is None and h.one.key not in behind):
+        ending = [h for h in holders(view, need) if h.one.actor is None and h.one.key not in behind]
+        if not may_fit(view, need, ending):
+            continue
+        for holder in ending:
             held = ", ".join(f"{v:g} {k}" for k, v in sorted(holder.held.items()))
             evidence = f"{holder.one.identity.label} holds {held} until it ends, and {holder.one.does()}"
             yield Edge(source=node, target=holder.one.key, why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _without_room(view: View) -> dict[str, RayActor | RayTask | RayPlacementGroup]:
+    """Tasks, actors and placement groups that Ray has not placed, by their nodes."""
+    found: dict[str, RayActor | RayTask | RayPlacementGroup] = {}
+    found |= {node_of(NodeKind.TASK, key): t for key, t in view.tasks.items() if t.state == "PENDING_NODE_ASSIGNMENT"}
+    found |= {node_of(NodeKind.ACTOR, key): a for key, a in view.actors.items() if a.state == "PENDING_CREATION" and not a.pid}
+    found |= {node_of(NodeKind.PLACEMENT_GROUP, key): g for key, g in view.placement_groups.items() if g.state in _PENDING}
+    return found
 
 
 def room_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
