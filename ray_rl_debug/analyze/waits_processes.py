@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.connections import socket_owners
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -16,6 +17,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import is_tracker, to_unseen, waits_for_work
+from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, Node, OpenFile, SharedSemaphore, Thread
 
@@ -31,28 +33,42 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     # of workers that take from one queue in turns, one holds its lock while it waits there
     asked |= {e.target for e in known if e.why is Why.SEMAPHORE and e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
     hand_on = {e.source for e in known if e.why is Why.CHILD_QUEUE}  # who rests while its own workers are at work has had its task
-    for key in sorted(asked):
+    waiting = {e.source for e in known}
+    pending, done = sorted(asked), set[str]()
+    while pending:
+        key = pending.pop(0)
         one = view.seen[key]
-        kernel = one.telling.kernel if one.telling is not None else None
-        if not one.is_idle or one.process.kind != "child" or key in hand_on:
+        if key in done or not one.is_idle or one.process.kind != "child" or key in hand_on:
             continue
-        if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
-            yield from _to_ranks(view, one)
-            continue
-        at_lock = kernel is not None and kernel_call(kernel) == "futex" and kernel.wakes_in_s is None and not any(e.source == key for e in known)
-        if (_is_elsewhere(one, kernel) or at_lock) and kernel_was_read(view):
-            yield to_unseen(one, "what it waits for")
-        if kernel is None or kernel_call(kernel) not in ("read", "recv"):
-            continue
-        fd = descriptor(kernel)
-        feeders = _holders(view, one, fd)
-        parent = [f for f in feeders if f.process.pid == one.process.ppid]
-        held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
-        if (one.node.name, one.process.ppid) not in view.by_node_pid or fd not in held or not (feeders or _feeds_itself(view, one, fd)):
-            yield to_unseen(one, f"the other end of descriptor {fd}")
-        for feeder in parent or feeders:
-            evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {fd}"
-            yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+        done.add(key)
+        edges = [*_to_feeders(view, one, waits=key in waiting)]
+        yield from edges
+        pending += [e.target for e in edges if e.why is Why.SOCKET and e.target in view.seen]
+
+
+def _to_feeders(view: View, one: Seen, *, waits: bool) -> Iterator[Edge]:
+    """From one worker to those who could give it its next task; `waits`: is it known for whom it waits otherwise?"""
+    kernel = one.telling.kernel if one.telling is not None else None
+    if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
+        yield from _to_ranks(view, one)
+        return
+    at_lock = kernel is not None and kernel_call(kernel) == "futex" and kernel.wakes_in_s is None and not waits
+    if (_is_elsewhere(one, kernel) or at_lock) and kernel_was_read(view):
+        yield to_unseen(one, "what it waits for")
+    if kernel is None or kernel_call(kernel) not in ("read", "recv"):
+        return
+    fd = descriptor(kernel)
+    if fd is not None and any(s.fd == fd and s.family.startswith("tcp") for s in one.process.sockets or ()):
+        yield from descriptor_edges(view, one, fd, socket_owners(view), Certainty.LIKELY, "where it waits for a message")
+        return
+    feeders = _holders(view, one, fd)
+    parent = [f for f in feeders if f.process.pid == one.process.ppid]
+    held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
+    if (one.node.name, one.process.ppid) not in view.by_node_pid or fd not in held or not (feeders or _feeds_itself(view, one, fd)):
+        yield to_unseen(one, f"the other end of descriptor {fd}")
+    for feeder in parent or feeders:
+        evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {fd}"
+        yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _to_ranks(view: View, one: Seen) -> Iterator[Edge]:

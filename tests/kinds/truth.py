@@ -482,6 +482,22 @@ lock_kept_by_tool | semaphores across processes | tool | blocked-io lock-deadloc
 ready_line_buffered | ring over a connection | main engine | lock-deadlock blocked-io |
 wrapped_anew         | a collective that C makes          | rank2                   | straggler lock-deadlock collective-mismatch |
 group_of_actors      | a group of ray.util.collective     | member1                 | straggler lock-deadlock collective-mismatch |
+group_in_evaluator | mixed | evaluator trainer label:placement | ray-pending ray-get-cycle lock-deadlock | main
+matches_in_order | ring over a connection | main player0 table | ray-get-cycle asyncio-stuck lock-deadlock ray-queued-call |
+graders_not_pushed | polls for what nobody makes | main | producer-died lock-deadlock |
+quorum_of_rollouts | ring over a connection | main rollout2 rollout3 weights | ray-get-cycle asyncio-stuck lock-deadlock staleness-gate |
+world_of_four | identity of groups | label:world/3 | init-deadlock rank-died straggler |
+more_than_fits | ring over a connection | main rollout | ray-get-cycle lock-deadlock asyncio-stuck ray-queued-call |
+watchers_of_registry | threads of a loop used up | registry | lock-deadlock blocked-io producer-died asyncio-stuck | main
+lock_over_await | a loop that starves | buffer | event-loop-blocked asyncio-stuck lock-deadlock |
+asked_in_constructor | mixed | learner critic | ray-get-cycle ray-queued-call lock-deadlock | main
+metrics_not_pickled | object collectives | rank2 | collective-mismatch |
+zone_of_engine | mixed | label:Engine main | ray-pending |
+answers_by_number | a loop that starves | main | asyncio-stuck lock-deadlock producer-died |
+one_client_at_a_time | ring over a connection | server rollout0 rollout1 | lock-deadlock blocked-io | main
+errors_of_engine | other end of a pipe | main engine | lock-deadlock blocked-io producer-died |
+indices_ahead | inside one process | main | lock-deadlock producer-died dataloader-stuck |
+abort_behind_generate | client, server, handler, engine | engine | lock-deadlock blocked-io | main
 """
 
 
@@ -554,6 +570,9 @@ MISSED = {
     "capacity_of_failed-hang": "slow: a coroutine goes round, and whether a count that keeps it from work will change no fact tells",
     "finished_of_daemon-hang": "slow: a daemon looks each second, and runners ask each second: its twin looks the same but for one long pause",
     "samples_pushed-hang": "slow: whoever does not wait may send a sample, and a player that looks for a file does so by its clock",
+    "graders_not_pushed-hang": "slow for a minute: a driver looks whether its pool of actors has a free one, and whether a thread gives one back",
+    "world_of_four-hang": "unknown: the rank of four that was never started is named, only possible, as somebody may yet start it",
+    "answers_by_number-hang": "a ring with its engine, which is idle, is named: whose message was lost the connection does not tell",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
