@@ -64,8 +64,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_engines(seen: Mapping[str, Seen]) -> tuple[Engine, ...]:
     """All engines of a view; pure."""
-    families: dict[tuple[str, int | None, str], list[Seen]] = {}
-    heads: dict[tuple[str, int | None, str], str] = {}
+    families: dict[_Family, list[Seen]] = {}
+    heads: dict[_Family, str] = {}
     for one in seen.values():
         if one.identity.part is not None:
             head = _head(one, seen)
@@ -74,7 +74,26 @@ def find_engines(seen: Mapping[str, Seen]) -> tuple[Engine, ...]:
             family = (head.node.name, head.process.ppid, one.identity.part.engine.name) if is_orphan else (head.key, None, "")
             heads.setdefault(family, head.key)
             families.setdefault(family, []).append(one)
+    _join_lone(families, heads)
     return tuple(_engine(key, families[family], seen) for family, key in sorted(heads.items(), key=lambda item: item[1]))
+
+
+_Family = tuple[str, int | None, str]
+
+
+def _join_lone(families: dict[_Family, list[Seen]], heads: dict[_Family, str]) -> None:
+    """A part of which was not read whose child it is belongs to the only engine of its kind on its node."""
+    for family in [f for f, parts in families.items() if len(parts) == 1 and parts[0].process.ppid is None]:
+        others = [f for f, parts in families.items() if f != family and _is_like(parts[0], families[family][0])]
+        if len(others) == 1:
+            families[others[0]] += families.pop(family)
+            del heads[family]
+
+
+def _is_like(one: Seen, other: Seen) -> bool:
+    """Are they parts of one kind of engine, on one node?"""
+    parts = one.identity.part, other.identity.part
+    return one.node is other.node and parts[0] is not None and parts[1] is not None and parts[0].engine is parts[1].engine
 
 
 def _head(one: Seen, seen: Mapping[str, Seen]) -> Seen:

@@ -353,6 +353,7 @@ TABLE: tuple[Row, ...] = (
     Row("a timer that was not read may end its wait", Outlook.UNSEEN, _timer_untold),
     Row("asks its pool again", Outlook.STANDS, outlook_asked.asks_pool_again, needs=Needs.WAITS),
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
+    Row("a coroutine of it pauses", Outlook.WAKES, outlook_asked.coroutine_pauses, needs=Needs.ASKED),
     Row("its workers end in vain", Outlook.STANDS, _workers_in_vain),
     Row("its workers are replaced", Outlook.WAKES, _workers_replaced),
     Row("a script goes on", Outlook.WAKES, _script),

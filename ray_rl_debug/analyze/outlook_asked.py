@@ -173,6 +173,14 @@ def handler_pauses(f: Facts) -> str | None:
     return f"its thread {thread.called} may have the request, and sleeps for some seconds" if thread is not None else None
 
 
+def coroutine_pauses(f: Facts) -> str | None:
+    """None of its coroutines stands, and one wakes by its clock and may bring what others wait for. For an answer it must have a request in hand."""
+    if not f.one.is_idle or not f.asked_for.isdisjoint(_ANSWERS) or any(rank(e) < SERVES_RANK for e in f.one.ends):
+        return None
+    task = next((t for t in napping(f.one) if t.chain[0].apart is False), None)
+    return f"its coroutine {task.name} pauses, and may bring what they wait for when it wakes" if task is not None else None
+
+
 def leaves_clients(f: Facts) -> str | None:
     if f.asked_for.isdisjoint(_ANSWERS):
         return None

@@ -242,9 +242,6 @@ def may_be_fed(one: Seen) -> str | None:
     moved = next((t for t in one.process.async_tasks or () if is_on_its_way(t) and not serves(t) and not is_apart(t) and not _holds_nothing(t)), None)
     if one.is_idle and moved is not None and not any(e.is_still for e in ends):
         return f"its coroutine {moved.name} went on while it was looked at"
-    pausing = next((t for t in napping(one) if t.chain[0].apart is False), None) if one.is_idle else None
-    if not ends and pausing is not None:
-        return f"its coroutine {pausing.name} pauses, and may hand something on when it wakes"
     waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None
     if waiting is None or waiting.is_cycle or waiting.is_lost or waiting.awaited.kind in LOCKS | OUTSIDE:
         return None
@@ -255,7 +252,8 @@ def may_be_fed(one: Seen) -> str | None:
     in_part = next((t for t in one.process.async_tasks or () if t.stable is False and is_read_in_part(t)), None)
     if in_part is not None:
         return f"its coroutine {in_part.name}, of which not all was read, went on and may hand something on"
-    return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pausing is not None else None
+    pauses = any(t.chain[0].apart is False for t in napping(one))
+    return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
 
 
 def starved_loops(one: Seen) -> set[int | None]:

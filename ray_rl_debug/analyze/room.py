@@ -139,17 +139,27 @@ def all_holders_known(view: View, need: Need) -> bool:
     A group without a creator is a driver's; among others that have one it was not read.
     """
     ray = view.ray
-    if ray is None or need.group is not None:
+    if ray is None or need.group is not None or any(n.available is None for n in ray.nodes if n.alive):
+        return False
+    return len({g.creator_actor_id is None for g in ray.placement_groups}) < 2 and not lacks_holder(view, need)
+
+
+def lacks_holder(view: View, need: Need) -> bool:
+    """Is more of it in use, as the nodes tell, than placement groups, actors and tasks of Ray's tables account for?"""
+    ray = view.ray
+    nodes = [n for n in ray.nodes if n.alive] if ray is not None else []
+    free = [n.available for n in nodes if n.available is not None]
+    if ray is None or need.group is not None or len(free) < len(nodes):
         return False
     groups = [g for g in ray.placement_groups if g.state == "CREATED"]
-    nodes = [n for n in ray.nodes if n.alive]
-    free = [n.available for n in nodes if n.available is not None]
-    if len(free) < len(nodes) or len({g.creator_actor_id is None for g in ray.placement_groups}) > 1:
-        return False
     alone = [s.resources for _, sources in view.once(_reserved_for) for s in sources if s.placement_group_id is None]
     held = total([*(bundle for g in groups for bundle in g.bundles), *alone])
     used = total([*_nodes(view), *({k: -amount for k, amount in some.items()} for some in free)])
-    return all(held.get(k, 0.0) >= used.get(k, 0.0) for k in need.amounts if is_counted(k))
+    return any(held.get(k, 0.0) + _LEAST < used.get(k, 0.0) for k in need.amounts if is_counted(k))
+
+
+_LEAST = 1e-4
+"""Ray counts resources in parts of that size."""
 
 
 def _is_there(source: RayActor | RayTask, need: Need) -> bool:

@@ -31,7 +31,19 @@ from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
-from ray_rl_debug.analyze.room import Need, all_holders_known, fits, holders, is_counted, knows_nodes, lacks_room, need_of, supply, unplaceable
+from ray_rl_debug.analyze.room import (
+    Need,
+    all_holders_known,
+    fits,
+    holders,
+    is_counted,
+    knows_nodes,
+    lacks_holder,
+    lacks_room,
+    need_of,
+    supply,
+    unplaceable,
+)
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.analyze.waits_starts import PREPARES
@@ -323,7 +335,8 @@ def _shortage(scene: Scene, need: Need) -> tuple[str, Certainty]:
     if not holders(scene.view, need):
         sure = Certainty.LIKELY if all_holders_known(scene.view, need) else Certainty.POSSIBLE
         return f"{need.place} is large enough, but who holds the resources was not seen", sure
-    return f"{need.place} is large enough, but others hold the resources", Certainty.LIKELY
+    sure = Certainty.POSSIBLE if lacks_holder(scene.view, need) else Certainty.LIKELY
+    return f"{need.place} is large enough, but others hold the resources", sure
 
 
 def _asked(need: Need) -> str:

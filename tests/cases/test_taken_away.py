@@ -285,6 +285,8 @@ stream_put_aside            | process 6926                  | who reads what a g
 turn_of_condition-healthy   | process 26293: async_tasks[0] | what stands in a process while another coroutine of it pauses
 barrier_tried_again-hang.3  | process 18330                 | who else gives a semaphore of a condition
 samples_pushed              | process 26874: sockets        | at which port a thread beside serves
+RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682: ppid | of which engine a scheduler is a part
+group_in_evaluator-healthy  | tasks                         | which task holds what a placement group needs
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
