@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ray_rl_debug.analyze.await_chains import is_read_in_part, pass_work_on, serves_by_name
 from ray_rl_debug.analyze.coroutines import (
     LOCKS,
@@ -29,7 +31,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling_locals import given_limit_s
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Thread
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Frame, Thread
 
 ANSWER_S = 60.0
 """Language models and sandboxes answer in seconds to a minute."""
@@ -299,9 +301,17 @@ def is_blind(one: Seen) -> bool:
 
 
 def _lacks_coroutine(one: Seen) -> bool:
-    """Does a coroutine wait for others, and was none of those read?"""
-    known = {t.address for t in one.process.async_tasks or ()}
-    return any(t.awaited is not None and t.awaited.tasks and known.isdisjoint(t.awaited.tasks) for t in one.process.async_tasks or ())
+    """Does a coroutine wait for others, and was none of those read? Or were only such read as go round apart, and not the one that its loop runs?"""
+    tasks = one.process.async_tasks or ()
+    if tasks and all(map(is_apart, tasks)) and any(t.stack.once(_runs_to_end) for t in one.threads):
+        return True
+    known = {t.address for t in tasks}
+    return any(t.awaited is not None and t.awaited.tasks and known.isdisjoint(t.awaited.tasks) for t in tasks)
+
+
+def _runs_to_end(frames: Sequence[Frame]) -> bool:
+    """Does an event loop run until one coroutine is done?"""
+    return any(f.function.endswith("run_until_complete") for f in frames)
 
 
 def _read_once(one: Seen) -> bool:

@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.lost_ends import sees_all_below
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.on_demand import OnDemand
 from ray_rl_debug.analyze.outlook import activity_of
@@ -212,6 +213,12 @@ def _lacks_children(view: View) -> bool:
     return any(kernel_call(k) == "wait" and k is not None and is_unseen_child(view, one, k.syscall_arg0) for one, k in kernels)
 
 
+def _lacks_brother(view: View, one: Seen) -> bool:
+    """Was not every process seen that its parent has started?"""
+    parent = view.seen.get(view.by_node_pid.get((one.node.name, one.process.ppid or 0), ""))
+    return parent is not None and parent.process.child_count is not None and not sees_all_below(view, parent)
+
+
 def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     """A service works unseen where its process was not looked at."""
     address = name_of(node)
@@ -219,6 +226,8 @@ def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     is_here = any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients)
     if is_here and (view.once(_has_unread_sockets) or view.once(_lacks_children)):
         return Activity(id=node, outlook=Outlook.UNSEEN, reason="it is on a machine where not all connections were read")
+    if is_here and any(_lacks_brother(view, one) for one in clients):
+        return Activity(id=node, outlook=Outlook.UNSEEN, reason="it may be a process of the same program that was not seen")
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
     said = still_in_time(view.snapshot, min(quiet)) if quiet else None
     if said is not None and not any(s.tx_queue_bytes for s in sockets):

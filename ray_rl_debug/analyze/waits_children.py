@@ -8,7 +8,7 @@ from ray_rl_debug.analyze.data_loaders import runs_loader_worker
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
-from ray_rl_debug.analyze.lost_ends import lacks_child
+from ray_rl_debug.analyze.lost_ends import lacks_child, sees_all_below
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
@@ -55,7 +55,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         for child in (c for c in view.children(one) if c.has_ended):
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
-        if has_orphans(view, one):
+        if has_orphans(view, one) or (one.process.child_count is not None and not sees_all_below(view, one)):
             yield _to_unseen_child(one, Why.CHILD_QUEUE)
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:

@@ -200,7 +200,7 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
     may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK else []
     if may_give and not is_taken:
-        if any(lacks_child(view, other) for other in may_give):
+        if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in may_give):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
         for other in may_give:
             evidence = (
@@ -293,6 +293,13 @@ DELETED = " (deleted)"
 """How the kernel marks a file that has no name any more."""
 STARTED_TOGETHER_S = 0.5
 """Workers of a pool start one after the other, each within fractions of a second."""
+
+
+def _lacks_use(view: View, one: Seen, semaphore: SharedSemaphore) -> bool:
+    """Was what is waited for not given as often as taken, and was nobody of the family started in the place of another? Then a use was not read."""
+    family = [s for s in view if s.node is one.node and s.process.ppid == one.process.ppid]
+    started_s = [s.process.start_time_s for s in family if s.process.start_time_s is not None]
+    return sum(use.taken for use in semaphore.uses) != 0 and max(started_s, default=0.0) - min(started_s, default=0.0) < STARTED_TOGETHER_S
 
 
 def _is_given_back(semaphore: SharedSemaphore) -> bool:

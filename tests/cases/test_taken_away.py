@@ -287,6 +287,11 @@ barrier_tried_again-hang.3  | process 18330                 | who else gives a s
 samples_pushed              | process 26874: sockets        | at which port a thread beside serves
 RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682: ppid | of which engine a scheduler is a part
 group_in_evaluator-healthy  | tasks                         | which task holds what a placement group needs
+monitored_by_first-healthy  | process 9647                  | a child that serves at a port of this machine
+greenlets_of_envs-healthy   | process 14522: written_bytes  | that it writes; how much it reads is known
+clones_of_stream            | process 4900: async_tasks[0]  | the coroutine that a loop runs to its end
+texts_by_forkserver         | process 27690                 | the worker with the work, below a fork server
+barrier_tried_again-hang.3  | semaphores[0].uses[0]         | who gave back a semaphore of a condition
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
