@@ -28,6 +28,8 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     bundle: int | None = None
     parts: tuple[dict[str, float], ...] = ()
     """The bundles of a placement group, each of which one node must have; of an actor or task its amounts."""
+    labels: Mapping[str, str] = {}
+    """That the node must have."""
     strategy: str | None = None
     """Of a placement group: ``STRICT_SPREAD``, ``PACK``."""
 
@@ -55,7 +57,8 @@ def need_of(view: View, asked: RayActor | RayTask | RayPlacementGroup) -> Need:
     if isinstance(asked, RayActor) and not asked.resources:
         source = next((t for t in view.tasks.values() if t.kind == "ACTOR_CREATION_TASK" and t.actor_id == asked.actor_id), asked)
     group = view.placement_groups.get(source.placement_group_id or "")
-    return Need(amounts=dict(source.resources), group=group, bundle=source.bundle, parts=(dict(source.resources),))
+    labels = asked.wanted_labels if isinstance(asked, RayActor) else {}
+    return Need(amounts=dict(source.resources), group=group, bundle=source.bundle, parts=(dict(source.resources),), labels=labels)
 
 
 def supply(view: View, need: Need) -> dict[str, float]:
@@ -74,6 +77,8 @@ def unplaceable(view: View, need: Need) -> str | None:
     nodes = _nodes(view)
     if need.group is not None or not nodes:
         return None
+    if (wanted := _unmet_labels(view, need)) is not None:
+        return wanted
     parts = (need.amounts,) if need.strategy == "STRICT_PACK" else need.parts
     for part in parts:
         if not any(_has(node, part) for node in nodes):
@@ -85,6 +90,26 @@ def unplaceable(view: View, need: Need) -> str | None:
         fit = f"the cluster has {able}" if able == len(nodes) else f"{able} of {len(nodes)} nodes have what one asks for"
         return f"STRICT_SPREAD puts each of its {len(parts)} bundles on a node of its own, and {fit}"
     return None
+
+
+def _unmet_labels(view: View, need: Need) -> str | None:
+    """The labels that it wants of its node, where no node that lives has them all."""
+    labels = [n.labels for n in view.ray.nodes if n.alive] if view.ray is not None else []
+    if not need.labels or None in labels or any(_fits_labels(of_node, need.labels) for of_node in labels if of_node is not None):
+        return None
+    return f"no node has the labels that it wants: {', '.join(f'{k}={v}' for k, v in sorted(need.labels.items()))}"
+
+
+def _fits_labels(of_node: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    for key, value in wanted.items():
+        found = _SELECTOR.fullmatch(value)
+        values = {v.strip() for v in found["many"].split(",")} if found is not None and found["many"] is not None else {value.lstrip("!")}
+        if (of_node.get(key) in values) is value.startswith("!"):
+            return False
+    return True
+
+
+_SELECTOR = re.compile(r"!?in\((?P<many>.*)\)")
 
 
 def _nodes(view: View) -> list[dict[str, float]]:

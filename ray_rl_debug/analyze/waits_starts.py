@@ -27,7 +27,7 @@ def start_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     starting = [(one, told) for one in view if (told := _told(view, one)) is not None] if awaited else []
     for node in awaited:
         need = need_of(view, pending[node] if node in pending else tasks[node])
-        if need.amounts and (not fits(view, need) or unplaceable(view, need) is not None):
+        if unplaceable(view, need) is not None or (need.amounts and not fits(view, need)):
             continue
         for one, told in starting:
             if node in tasks and told is not PREPARES:

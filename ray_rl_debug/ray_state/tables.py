@@ -215,7 +215,13 @@ def _node(n: Any, available: dict[str, float] | None) -> RayNode:
         death=redact(death.split("\n", 1)[0], max_chars=200) or None,
         port=n.node_manager_port,
         is_head=n.is_head_node if "is_head_node" in n.DESCRIPTOR.fields_by_name else None,
+        labels=_labels(n, "labels"),
     )
+
+
+def _labels(of: Any, field: str) -> dict[str, str] | None:
+    """None of a Ray that knows no labels."""
+    return {str(k): str(v) for k, v in getattr(of, field).items()} if field in of.DESCRIPTOR.fields_by_name else None
 
 
 def _namespace(j: Any) -> str | None:
@@ -288,6 +294,7 @@ def _actor(a: Any) -> RayActor:
         death=text,
         death_kind=kind,
         resources=needs.resources,
+        wanted_labels=_labels(a, "label_selector") or {},
         placement_group_id=needs.placement_group_id,
         bundle=needs.bundle,
         start_time_s=a.start_time / 1000 if a.start_time else None,

@@ -6,8 +6,9 @@ Story
 
 Evidence
     Ray's tables: state PENDING or RESTARTING, what was asked, what the nodes have together and each for itself, the strategy
-    of the placement group; the processes that hold some of it. A program that a raylet has started for a worker, or Ray's
-    agent for the environment of one, and that stands. In stacks alone: a driver in ray.get below a function that waits for placement groups.
+    of the placement group, the labels that an actor wants of its node; the processes that hold some of it. A program that a
+    raylet has started for a worker, or Ray's agent for the environment of one, and that stands. In stacks alone: a driver in
+    ray.get below a function that waits for placement groups.
 
 Remedy
     Ask for less or add nodes; look for leftover actors.
@@ -327,11 +328,11 @@ def _shortage(scene: Scene, need: Need) -> tuple[str, Certainty]:
     short = [f"{n:g} {k} asked, {have.get(k, 0):g} in {need.place}" for k, n in need.amounts.items() if n > have.get(k, 0.0) and is_counted(k)]
     if short:
         return "; ".join(short), Certainty.PROVEN
-    if not need.amounts:
-        return "what it asks for is not known", Certainty.POSSIBLE
     why = unplaceable(scene.view, need)
     if why is not None:
         return why, Certainty.PROVEN
+    if not need.amounts:
+        return "what it asks for is not known", Certainty.POSSIBLE
     if not holders(scene.view, need):
         sure = Certainty.LIKELY if all_holders_known(scene.view, need) else Certainty.POSSIBLE
         return f"{need.place} is large enough, but who holds the resources was not seen", sure

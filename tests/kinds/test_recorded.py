@@ -25,10 +25,9 @@ BYSTANDER_FIRST = {
     "finished_of_daemon-hang",
     "samples_pushed-hang",
     "world_of_four-hang",
-    "zone_of_engine-hang",
 }
-"""Where somebody else is named first: one that rests between its rounds looks like one that paces its work; a launcher of another node, a rank and
-an actor that were never started have no pid here; who has no client yet delivers nothing; whoever works in a twin is not the one who hangs the
+"""Where somebody else is named first: one that rests between its rounds looks like one that paces its work; a launcher of another node, and a rank
+that was never started, have no pid here; who has no client yet delivers nothing; whoever works in a twin is not the one who hangs the
 other; who asks again and again is no owner; and one of several who may send something is not the one who should."""
 _FIRST_PID = re.compile(r"pid (\d+)")
 

@@ -573,7 +573,6 @@ MISSED = {
     "graders_not_pushed-hang": "slow for a minute: a driver looks whether its pool of actors has a free one, and whether a thread gives one back",
     "world_of_four-hang": "unknown: the rank of four that was never started is named, only possible, as somebody may yet start it",
     "answers_by_number-hang": "a ring with its engine, which is idle, is named: whose message was lost the connection does not tell",
-    "zone_of_engine-hang": "slow, named as possible: which labels an actor wants of its node, and which the nodes have, is not recorded",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

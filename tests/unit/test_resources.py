@@ -84,6 +84,57 @@ def test_who_holds_the_room_of_its_group_and_waits_for_nobody_may_give_it_back()
     assert not any("itself waits" in f.summary for f in told)
 
 
+@pytest.mark.parametrize(
+    ("selector", "labels", "is_met"),
+    [
+        ("south", {"zone": "north"}, False),
+        ("south", {"zone": "south"}, True),
+        ("south", {}, False),
+        ("!south", {"zone": "north"}, True),
+        ("!south", {"zone": "south"}, False),
+        ("in(south,west)", {"zone": "west"}, True),
+        ("in(south,west)", {"zone": "north"}, False),
+        ("!in(south,west)", {"zone": "west"}, False),
+        ("!in(south,west)", {}, True),
+        ("south", None, None),
+    ],
+)
+def test_labels_that_an_actor_wants_of_its_node(selector: str, labels: dict[str, str] | None, is_met: bool | None) -> None:
+    """None: what the nodes have was not read, and it is not sure."""
+    stacks = Stacks()
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(0)])
+    asked = RayTask(task_id=task_id(0), name="Engine.generate", state="PENDING_ACTOR_TASK_ARGS_FETCH", kind="ACTOR_TASK", actor_id=f"{0:032x}")
+    engine = actor(0, "Engine", None, state="PENDING_CREATION", wanted_labels={"zone": selector})
+    taken = snapshot(stacks.node([driver]), ray_state(actors=[engine], tasks=[asked], cores=[core(1, owned=[])]))
+    assert taken.ray is not None
+    node = RayNode(node_id=NODE_ID, ip="10.0.0.1", host="node1", alive=True, resources={"CPU": 4.0}, labels=labels)
+    told = finding(replace(taken, ray=replace(taken.ray, nodes=(node,))))
+    wants = f"actor Engine is PENDING_CREATION: no node has the labels that it wants: zone={selector}"
+    assert (told.summary == wants) is (is_met is False)
+    assert (told.certainty is Certainty.PROVEN) is (is_met is False)
+
+
+def test_tasks_that_end_give_a_placement_group_its_room() -> None:
+    """A task that pauses holds the core that the group asks for: it will be free. Not where two are asked for, nor where the holder was not read."""
+    for bundles, holders, sure in ((1, 1, Certainty.POSSIBLE), (2, 1, Certainty.LIKELY), (1, 0, Certainty.POSSIBLE)):
+        taken = group("PACK", *[{"CPU": 1.0}] * bundles, nodes=({"CPU": 2.0},))
+        stacks = Stacks()
+        holder = process(stacks, 7, "ray::tabulate", f"tabulate@app/t.py:4 {EXECUTOR} {MAIN}", wchan="hrtimer_nanosleep", syscall=230)
+        driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(5)])
+        trainer = process(stacks, 8, "ray::Trainer", MAIN)
+        assert taken.ray is not None
+        runs = [RayTask(task_id=task_id(7), name="tabulate", state="RUNNING", kind="NORMAL_TASK", resources={"CPU": 1.0})] * holders
+        ray = replace(
+            taken.ray,
+            nodes=tuple(replace(n, available={"CPU": 0.0}) for n in taken.ray.nodes),
+            actors=(actor(0, "Trainer", 8, resources={"CPU": 1.0}),),
+            tasks=(*taken.ray.tasks, *runs),
+            core_workers=(*taken.ray.core_workers, core(7, running=[7] * holders), core(8, actor_number=0)),
+        )
+        told = finding(replace(taken, nodes=(stacks.node([driver, holder, trainer]),), ray=ray))
+        assert told.certainty is sure, (bundles, holders)
+
+
 def group(strategy: str, *bundles: dict[str, float], nodes: tuple[dict[str, float], ...]) -> Snapshot:
     """A driver that waits for a placement group."""
     stacks = Stacks()

@@ -16,6 +16,8 @@ class RayNode(Fact, frozen=True, kw_only=True):
     port: int | None = None
     """Port of the raylet's node manager."""
     is_head: bool | None = None
+    labels: dict[str, str] | None = None
+    """By which actors choose their nodes; those of Ray's own among them. None: not read."""
 
 
 class RayJob(Fact, frozen=True, kw_only=True):
@@ -51,6 +53,8 @@ class RayActor(Fact, frozen=True, kw_only=True):
     """``killed``, ``oom``, ``exited``, ``node-died``, ``creation-failed``, ``out-of-scope``, ``unknown``."""
     resources: dict[str, float] = {}
     """What it needs to run."""
+    wanted_labels: dict[str, str] = {}
+    """Labels that its node must have: a value, ``!value``, ``in(a,b)`` or ``!in(a,b)`` for each."""
     placement_group_id: str | None = None
     """Where these come from, if not from a node as such."""
     bundle: int | None = None
