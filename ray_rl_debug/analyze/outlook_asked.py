@@ -175,7 +175,7 @@ def handler_pauses(f: Facts) -> str | None:
 
 def coroutine_pauses(f: Facts) -> str | None:
     """None of its coroutines stands, and one wakes by its clock and may bring what others wait for. For an answer it must have a request in hand."""
-    if not f.one.is_idle or not f.asked_for.isdisjoint(_ANSWERS) or any(rank(e) < SERVES_RANK for e in f.one.ends):
+    if not f.one.is_idle or not f.asked_for.isdisjoint(_ANSWERS) or any(e.is_still and rank(e) < SERVES_RANK for e in f.one.ends):
         return None
     task = next((t for t in napping(f.one) if t.chain[0].apart is False), None)
     return f"its coroutine {task.name} pauses, and may bring what they wait for when it wakes" if task is not None else None

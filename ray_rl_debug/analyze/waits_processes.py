@@ -182,7 +182,8 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         yield from _to_absent(view, node, one, semaphore, what)
         return
     met = any(use.taken < 0 and use.pid in at_it for use in semaphore.uses)
-    meets = met or (one.telling is not None and one.telling.stack.once(_is_at_barrier) and all(use.pid in at_it or use.taken < 0 for use, _ in uses))
+    at_barrier = not semaphore.unread and one.telling is not None and one.telling.stack.once(_is_at_barrier)
+    meets = met or (at_barrier and all(use.pid in at_it or use.taken < 0 for use, _ in uses))
     for use, key in awake:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
         yield Edge(source=one.key, target=key, why=Why.GIVERS, op=MEETING if meets else "", evidence=evidence, certainty=Certainty.LIKELY)

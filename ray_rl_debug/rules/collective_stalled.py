@@ -60,7 +60,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         first = members[0]
         peers = [m.place.peer is None for m in members if m.place is not None]
-        unread = any(peers) and not all(peers)  # which rank one of them names was not read: perhaps another one
+        groups = [m.process.torch is None for m in members]
+        # which rank one of them names, or which groups it has, was not read: perhaps others
+        unread = any(any(told) and not all(told) for told in (peers, groups))
         at_gpu = first.place is not None and first.place.op == GPU_COLLECTIVE
         retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())
         evidence = [stack_evidence(first), proc_evidence(first, _alike(members))]

@@ -292,6 +292,9 @@ greenlets_of_envs-healthy   | process 14522: written_bytes  | that it writes; ho
 clones_of_stream            | process 4900: async_tasks[0]  | the coroutine that a loop runs to its end
 texts_by_forkserver         | process 27690                 | the worker with the work, below a fork server
 barrier_tried_again-hang.3  | semaphores[0].uses[0]         | who gave back a semaphore of a condition
+threads_of_rank_cross       | process 13268: torch          | in which of its groups a rank waits
+turn_of_condition-healthy   | process 26293: async_tasks[0].stable | whether a coroutine stands while another one pauses
+meeting_of_pool             | semaphores[0].uses[1]         | who has only taken what the parties of a barrier give
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
