@@ -5,8 +5,8 @@ Each takes the facts of one activity and tells why its row applies, in words for
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.await_chains import is_own, serves_by_name
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank
+from ray_rl_debug.analyze.await_chains import is_own, is_read_in_part, serves_by_name
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank, sleeps_on
 from ray_rl_debug.analyze.descriptors_left import is_full_for_good, kept_out
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import (
@@ -135,9 +135,12 @@ def child_began(f: Facts) -> str | None:
 def serves_in_coroutine(f: Facts) -> str | None:
     """Begun by a server or by Ray, with a piece in its hands, or in no loop that nothing ends, it is on the way to an answer.
 
-    A loop of the program's own rhythm is not.
+    A loop of the program's own rhythm is not. Of one that sleeps and was read in part nobody knows.
     """
-    if not f.asked_for <= EXACT and any(_is_on_the_way(t) for t in napping(f.one)):
+    if f.asked_for <= EXACT:
+        return None
+    in_part = (t for t in f.one.process.async_tasks or () if sleeps_on(t) and is_read_in_part(t))
+    if any(_is_on_the_way(t) for t in napping(f.one)) or next(in_part, None) is not None:
         return "its coroutines that answer sleep and will go on by themselves"
     return None
 

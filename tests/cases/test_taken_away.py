@@ -294,6 +294,7 @@ texts_by_forkserver         | process 27690                 | the worker with th
 barrier_tried_again-hang.3  | semaphores[0].uses[0]         | who gave back a semaphore of a condition
 threads_of_rank_cross       | process 13268: torch          | in which of its groups a rank waits
 turn_of_condition-healthy   | process 26293: async_tasks[0].stable | whether a coroutine stands while another one pauses
+lines_through_proxy-healthy | process 16500: async_tasks[3].chain[0] | in which code a coroutine sleeps before it passes a line on
 meeting_of_pool             | semaphores[0].uses[1]         | who has only taken what the parties of a barrier give
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
