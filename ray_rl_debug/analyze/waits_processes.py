@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -34,9 +35,9 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     asked |= {e.target for e in known if e.why is Why.SEMAPHORE and e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
     hand_on = {e.source for e in known if e.why is Why.CHILD_QUEUE}  # who rests while its own workers are at work has had its task
     waiting = {e.source for e in known}
-    pending, done = sorted(asked), set[str]()
+    pending, done = deque(sorted(asked)), set[str]()
     while pending:
-        key = pending.pop(0)
+        key = pending.popleft()
         one = view.seen[key]
         if key in done or not one.is_idle or one.process.kind != "child" or key in hand_on:
             continue
