@@ -14,7 +14,6 @@ from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.followed import is_after_work, is_followed
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
-from ray_rl_debug.logs.last_word import is_last_word
 from ray_rl_debug.logs.named import LOADER, described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.quoted import is_in_prompt, is_quoted, plain_record, quotes_output
 from ray_rl_debug.logs.shapes import without_digits
@@ -160,7 +159,6 @@ def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
         is_bare=passed is None and is_bare(window, one),
         is_followed=after_work or (passed is None and is_followed(window, one)),
         is_after_work=after_work,
-        is_last_word=passed is None and is_last_word(window, one),
         handled=passed,
     )
 

@@ -14,7 +14,6 @@ from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import Candidate, last_line
 from ray_rl_debug.story.doubts import is_doubtful
 from ray_rl_debug.story.evidence import tells_of_an_end
-from ray_rl_debug.story.last_word import is_last_word
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
@@ -28,12 +27,11 @@ def only_noted(found: Sequence[Candidate]) -> bool:
         if one.survived is not None:
             passed[one.book.file].append(one.event)
     return bool(serious) and not any(
-        tells_of_an_end(c.event, c.signature) or _is_last(c) or is_last_word(c) or _passed_before(c.event, passed.get(c.book.file, ()))
-        for c in serious
+        tells_of_an_end(c.event, c.signature) or _stopped_there(c) or _passed_before(c.event, passed.get(c.book.file, ())) for c in serious
     )
 
 
-def _is_last(one: Candidate) -> bool:
+def _stopped_there(one: Candidate) -> bool:
     """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on."""
     if one.event.is_after_work or (one.event.is_followed and one.signature is None):
         return False

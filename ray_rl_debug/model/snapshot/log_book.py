@@ -78,8 +78,6 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """It is not its writer's last word: more came that tells of no trouble, or all work was done before."""
     is_after_work: bool = False
     """All work was done before."""
-    is_last_word: bool = False
-    """A record at level error behind which nothing but words of an end comes in its file, and before which its writer had written notes."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1
