@@ -130,6 +130,11 @@ def waited_in_vain(text: str) -> bool:
     return _IN_VAIN.match(text) is not None
 
 
+def is_light(event: LogEvent, signature: Signature | None) -> bool:
+    """Does one count of work behind it say that it was survived? Then one count before it is no work that stopped by it."""
+    return signature is None and (event.caught is True or (event.kind == "error" and not (event.level and GIVES_UP.search(event.text))))
+
+
 def was_told_to_end(one: Candidate) -> bool:
     """Is it the end of a process that somebody else ended, with a signal or from a keyboard?"""
     is_told = one.event.kind == "death" or one.event.text.startswith("KeyboardInterrupt") or _CANCELLED.match(one.event.text) is not None
@@ -307,10 +312,8 @@ def _survived(
         later = [s for s in later if s not in own]
     if signature is not None and signature.effect == "info" and (known := [s for s in book.steps if s.file_line > event.file_line]):
         return _went_on(known[-1])
-    if signature is None and (event.caught or (event.kind == "error" and not (event.level and GIVES_UP.search(event.text)))):
-        enough = 1
-    else:
-        enough = 1 if event.is_own_words and later and later[-1].writer == event.writer else STEPS_ON
+    is_of_its_writer = event.is_own_words and bool(later) and later[-1].writer == event.writer
+    enough = 1 if is_light(event, signature) or is_of_its_writer else STEPS_ON
     if len({(s.unit, s.step) for s in later}) >= (STEPS_ON if _is_drawn_again(later, event, book) else enough):
         return _went_on(later[-1])
     if event.handled is not None:

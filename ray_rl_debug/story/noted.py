@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.model.snapshot.log_book import LogEvent
-from ray_rl_debug.story.candidates import Candidate, last_line
+from ray_rl_debug.story.candidates import STEPS_ON, Candidate, is_light, last_line
 from ray_rl_debug.story.doubts import is_doubtful
 from ray_rl_debug.story.evidence import tells_of_an_end
 
@@ -32,12 +32,18 @@ def only_noted(found: Sequence[Candidate]) -> bool:
 
 
 def _stopped_there(one: Candidate) -> bool:
-    """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on."""
+    """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on.
+
+    One count tells that a program lives, and excuses what is light; only two tell that it works: ``episode 12 begins`` is no work that stopped.
+    """
     if one.event.is_after_work or (one.event.is_followed and one.signature is None):
         return False
     if one.event.kind == "error" and one.signature is None and is_doubtful(one.event, None):
         return False  # its own line tells what was done then
-    return bool(one.book.steps) and all(s.file_line < last_line(one.event) for s in one.book.steps)
+    counts = {(s.unit, s.step) for s in one.book.steps}
+    is_of_a_step = any(s.file_line == one.event.file_line for s in one.book.steps)  # ``Step 12 failed: Traceback``
+    enough = STEPS_ON if is_light(one.event, one.signature) and not is_of_a_step else 1
+    return len(counts) >= enough and all(s.file_line < last_line(one.event) for s in one.book.steps)
 
 
 def _passed_before(event: LogEvent, passed: Sequence[LogEvent]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_log_blocks_alone import role
 from test_log_innocents import story
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
@@ -257,3 +258,11 @@ def test_nccl_goes_on_with_another_network(tmp_path: Path) -> None:
     text = "n1:11:30 [0] misc/ibvwrap.cc:94 NCCL WARN Call to ibv_open_device failed\nn1:11:30 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.3<0>\n"
     report = report_on(tmp_path, text)
     assert report.findings == () and report.story is not None and report.story.first is None
+
+
+def test_one_count_tells_that_a_program_lives_and_two_that_it_works(tmp_path: Path) -> None:
+    begins = "2026-03-02 09:00:00,100 INFO loop.py:3 -- episode {} begins\n"
+    error = "2026-03-02 09:00:09,100 ERROR loop.py:9 -- the answer was too long\n"
+    assert role(tmp_path, begins.format(12) + error) == "noted"
+    assert role(tmp_path, begins.format(12) + begins.format(13) + error) == "first"
+    assert role(tmp_path, error + begins.format(13)) is None
