@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.logs.ends import OF_AN_END
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED, gives_up
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED, OF_ONE_REQUEST, gives_up
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 
@@ -63,4 +63,6 @@ def is_doubtful(event: LogEvent, known: Signature | None) -> bool:
         return any(found[0] != "expected" for found in HANDLED.finditer(text, given_up))  # ``(expected 3, got 2)``
     if gives_up(text):
         return False
+    if known is not None and event.level == "E" and OF_ONE_REQUEST.search(event.text):
+        return True
     return _WENT_ON.search(text) is not None

@@ -266,3 +266,9 @@ def test_one_count_tells_that_a_program_lives_and_two_that_it_works(tmp_path: Pa
     assert role(tmp_path, begins.format(12) + error) == "noted"
     assert role(tmp_path, begins.format(12) + begins.format(13) + error) == "first"
     assert role(tmp_path, error + begins.format(13)) is None
+
+
+def test_a_known_error_of_one_request_ends_nothing(tmp_path: Path) -> None:
+    line = "(Worker_TP5 pid=254) ERROR 12-10 03:24:54 [conn.py:410] Mooncake transfer failed{}\n"
+    assert role(tmp_path, line.format(" for request cmpl-09be0283-e039")) == "noted"
+    assert role(tmp_path, line.format("")) == "first"
