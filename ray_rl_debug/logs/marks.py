@@ -63,7 +63,7 @@ NAME_AND_LEVEL = re.compile(r"\[[A-Za-z][\w-]{1,40}\]\s?(?=\[(?:DEBUG|INFO|WARNI
 """``[Engine-LLM][ERROR] ``: the name of a program in front of its level."""
 PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")
 """Of a syslog record, as it goes over the network."""
-BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\d|\(\w[^()\n]{0,80} pid=|Traceback \(most|\[?\d{4}-\d\d-\d\d)")
+BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,300}\](?=[\[(A-Z]|\d{4}-\d\d-\d\d)")
 """A progress bar with the line of a program right behind it."""
 OF_A_FAMILY = re.compile(r"\((?!raylet|gcs_server|autoscaler)[A-Za-z][\w-]{1,30}\) (?=\[?20\d\d-?\d\d-?\d\d[-T _]\d\d:)")
 """``(AReaL) 20261121-10:00:00.123 ``: which software writes, in front of a stamp; it names no process."""

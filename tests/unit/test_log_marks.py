@@ -123,6 +123,10 @@ def test_a_folder_of_a_node_with_a_letter() -> None:
         ("<11>Jan 01 10:00:00 gpu-7 train[992]: ", {"pid": 992, "node": "gpu-7"}),
         ("2026-01-01T10:00:00+00:00 gpu-7 train[993]: ", {"pid": 993, "node": "gpu-7"}),
         ("  0%|          | 0/10 [00:00<?, ?it/s][rank3]: ", {"rank": "3"}),
+        (
+            "6%|#| 3/50 [6:28:43<94:39:17,  1.37it/s, loss=2.6, step=3.2e+4, tokens=2.56e+7, lr=1e-06, reward=0.5][E G.cpp:45] [Rank 3] ",
+            {"rank": "3"},
+        ),
         ("2026-01-01 10:00:00.000 | ERROR | __main__:<module>:3 - [pid=55] ", {"pid": 55}),
         ("[2026-01-01 10:00:00,000][pid 57][ERROR] ", {"pid": 57}),
         ("[node-3:58] ", {"node": "node-3", "pid": 58}),
