@@ -63,6 +63,8 @@ _SAYS_BEHIND = re.compile(
 )
 MIN_SAID = 3
 """Letters of a message that two lines hardly share by chance."""
+_BEGINS_FRAMES = re.compile(rb"(?:[^\n]{0,80}[ \t]\^{2,80}[ \t]*\r?\n)?[^\n]{0,160}?File \"")
+"""Below Ray's line of a call; Python's marks may stand in between, of a caller whose frames were left out."""
 _IMPORT = re.compile(r"(?:ModuleNotFound|Import)Error: ")
 """Raised inside a function: most packages try such imports of what they can do without."""
 _CUT = "a traceback that is cut off before its last line"
@@ -77,8 +79,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         found = _spot_traceback(window, start, matcher, writer)
         if found is not None:
             return found
-    after = window.text[end + 1 : end + 400]
-    if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
+    if b"() (pid=" in window.text[start:end] and _BEGINS_FRAMES.match(window.text, end + 1):
         return _spot_traceback(window, start, matcher, writer)
     raw = plain_record(window.line(start, end))
     head = out_of_panel(window, window.head(raw.decode("utf-8", "replace")), start)

@@ -33,6 +33,7 @@ _ABOUT = tuple(
         r"\bstuck for \d+s! \[(?P<program>[^\s\[\]]{1,60}):(?P<pid>\d+)\]",  # the kernel's watchdog of processors
         r"\bline \d+: +(?P<pid>\d+) (?:Killed|Aborted|Terminated|Segmentation fault|Bus error|Illegal instruction)\b",  # a shell of its child
         r"^==(?P<pid>\d+)==(?:[A-Z]+: )?\w+Sanitizer",
+        r"\(PID:(?P<pid>\d+), Device:\d+, RankID:(?:(?P<rank>\d+)|-1)\)",  # torch_npu
         r"\bTIMEOUT \(pid:(?P<pid>\d+)\)",  # gunicorn of its child
         rf"(?P<program>{LOADER}) \(pid(?:\(s\))? (?P<pid>\d+)",
         r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
@@ -57,7 +58,7 @@ _ABOUT = tuple(
         r"\b(?P<program>[A-Za-z][\w-]{0,60}) \(pid\W{1,2}(?P<pid>\d+)\),? (?:the \w+ )?(?:died|(?:crash|exit|end|terminat)ed|was \w+ed|is dead)\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
-        r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
+        r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )(?<![TDPEC]P )\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
         r"\((?P<program>\w+) pid=(?P<pid>\d+)",
     )
 )

@@ -94,6 +94,27 @@ def test_the_driver_repeats_what_its_worker_raised(tmp_path: Path) -> None:
     assert alone.first is not None and (alone.first.who[0].pid, alone.first.who[0].node) == (4211, "10.0.0.3")
 
 
+def test_pythons_marks_may_stand_between_a_call_and_its_frames(tmp_path: Path) -> None:
+    died = "ray.exceptions.ActorDiedError: The actor died because of an error in its creation, ray::Policy.__init__() (pid=2791, ip=10.0.0.3)\n"
+    frames = '  File "/w/policy.py", line 41, in __init__\n    self.n = a // b\nTypeError: unsupported operand\n'
+    for marks in ("", "           ^^^^^^^^\n"):
+        first = story_of(report_on(tmp_path / f"m{len(marks)}", {"driver.log": died + marks + frames})).first
+        assert first is not None and (first.who[0].pid, first.frame) == (2791, "policy.py:41 in __init__")
+
+
+def test_torch_npu_names_its_process_within_an_error(tmp_path: Path) -> None:
+    raised = "RuntimeError: [ERROR] 2026-08-19-10:22:13 (PID:712, Device:3, RankID:{}) ERR02200 DIST call hccl api failed.\n"
+    for rank, told in (("3", 3), ("-1", None)):
+        first = story_of(report_on(tmp_path / rank, {"a.log": raised.format(rank)})).first
+        assert first is not None and (first.who[0].pid, first.who[0].rank) == (712, told)
+
+
+def test_a_rank_of_a_part_is_not_that_of_the_world(tmp_path: Path) -> None:
+    text = "[2026-03-17 17:15:55 TP1] Scheduler hit an exception: " + RAISED.replace("KeyError: 'math'", "ValueError: TP rank 1 waits")
+    first = story_of(report_on(tmp_path, {"server.log": text})).first
+    assert first is not None and [(w.label, w.rank) for w in first.who] == [("TP1", None)]
+
+
 def test_equal_failures_of_many_ranks_are_one(tmp_path: Path) -> None:
     files = {f"rank{i}.log": steps(1, 2) + RAISED for i in range(8)}
     story = story_of(report_on(tmp_path, files))
