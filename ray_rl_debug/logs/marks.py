@@ -118,8 +118,8 @@ OF_MODULE = re.compile(
 SOURCE_FILE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}")
 OF_CANN = re.compile(r"[A-Z][A-Z_]{1,15}\((?P<pid>\d{1,8}),[\w.:-]{1,60}\):")
 """``HCCL(58,python3):2026-…``: behind their level the parts of Ascend's software name themselves and their process."""
-LETTER = re.compile(r"(?P<level>[DIWEC]) (?=\d)")
-"""``[E 2026-11-21 10:00:00.123 ServerApp] ``, ``[W 2026-11-21 10:00:00,123] ``"""
+LETTER = re.compile(r"(?:[A-Za-z][\w-]{1,20} )?(?P<level>[DIWEC]) (?=\d)")
+"""``[E 2026-11-21 10:00:00.123 ServerApp] ``, ``[NeMo W 2026-11-21 10:00:00 utils:12] ``"""
 LETTER_IN_FRONT = re.compile(r"[DIWEF] (?=\d\d-\d\d \d\d:\d\d:\d\d )")
 """``E 11-21 10:00:00 controller.py:471] ``, as SkyPilot writes"""
 HOST_OF_TOOL = re.compile(

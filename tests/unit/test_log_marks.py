@@ -240,3 +240,9 @@ def test_the_name_of_a_logger_in_front_of_a_level_without_any_time() -> None:
     head = read_head("distributed.nanny - ERROR - Worker process died unexpectedly")
     assert (head.level, head.text) == ("E", "Worker process died unexpectedly")
     assert read_head("a.b - c").level is None
+
+
+def test_a_name_may_stand_before_the_letter_of_a_level() -> None:
+    head = read_head("[NeMo W 2026-01-01 10:00:00 log_utils:405] ModuleNotFoundError: No module named 'x'")
+    assert (head.level, head.text) == ("W", "ModuleNotFoundError: No module named 'x'")
+    assert read_head("[took 3 W 2026-01-01 10:00:00] x").level is None
