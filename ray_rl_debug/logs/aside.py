@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
+from ray_rl_debug.logs.ends import GIVES_UP
+from ray_rl_debug.logs.words import EXCEPTION, SMALL_TOOL
 
 _FAILS = r"(?:[Ff]ail(?:ed|ure|s)|[Uu]nable|[Cc]ould not|[Cc]annot|[Cc]an't|[Ee]rror(?:s)?)\b"
 _TELLING = r"(?:send|push|export|report|collect|scrap|upload|flush|publish|emit|ingest|submit|writ|read|get|measur|sampl|quer)\w*"

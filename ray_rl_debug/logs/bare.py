@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from ray_rl_debug.logs.ends import GIVES_UP
 from ray_rl_debug.logs.handled import IN_THREAD, OF_PYTHON
 from ray_rl_debug.logs.others import is_of_others
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import FRAME, START
 from ray_rl_debug.logs.window import Window
-from ray_rl_debug.logs.words import GIVES_UP
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 LINES_BEHIND = 3

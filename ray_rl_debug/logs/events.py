@@ -11,6 +11,7 @@ import msgspec
 from ray_rl_debug.logs.above import is_of_error_above, note_above, of_record_above, out_of_panel, record_of_java
 from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
+from ray_rl_debug.logs.ends import GIVES_UP, gives_up
 from ray_rl_debug.logs.followed import is_after_work, is_followed
 from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
@@ -21,17 +22,7 @@ from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import FRAME, REMOTE, RESULT, START, Block, frame_text, read_block
 from ray_rl_debug.logs.values import is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
-from ray_rl_debug.logs.words import (
-    ANY_NAME,
-    ENDED_WELL,
-    EXCEPTION,
-    GIVES_UP,
-    NOT_THE_JOB,
-    OF_A_SAMPLE,
-    Said,
-    gives_up,
-    judge,
-)
+from ray_rl_debug.logs.words import ANY_NAME, ENDED_WELL, EXCEPTION, NOT_THE_JOB, OF_A_SAMPLE, Said, judge
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature

@@ -82,7 +82,5 @@ def _is_of_the_program(after: Head, one: Spotted) -> bool:
         return read_step(after.text) is not None
     name = one.text.split(" ", 1)[0]
     is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or (name.endswith(":") and after.text.startswith(name))
-    is_open = (
-        one.block is None and EXCEPTION.match(one.text) is not None and (":" not in one.text or one.text.endswith(":"))
-    )  # its message may begin on the next line
+    is_open = one.block is None and EXCEPTION.match(one.text) is not None and one.text.endswith(":")  # its message begins on the next line
     return not is_message and not is_open and judge(after.text, after.level) is None

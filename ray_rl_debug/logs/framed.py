@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 
+from ray_rl_debug.logs.ends import GIVES_UP
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
 from ray_rl_debug.logs.window import Window
-from ray_rl_debug.logs.words import GIVES_UP, judge
+from ray_rl_debug.logs.words import judge
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 MAX_LINES = 80

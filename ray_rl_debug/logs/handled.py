@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from ray_rl_debug.logs.aside import aside
-from ray_rl_debug.logs.ends import speaks_of_an_end
+from ray_rl_debug.logs.ends import GIVES_UP, speaks_of_an_end
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
@@ -21,7 +21,6 @@ from ray_rl_debug.logs.words import (
     CLIENT_LEFT,
     EXCEPTION,
     FINISHED,
-    GIVES_UP,
     NOT_THE_JOB,
     OF_A_SAMPLE,
     OF_ONE_ANSWER,
@@ -280,7 +279,9 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
             return None
         if one.block is not None and one.block.ran_text and written >= WROTE_ON:
             return "code that the program was given as text, and the program wrote on"
-        if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
+        if (after.text not in own or RETRIES.match(after.text) or FINISHED.match(after.text)) and (
+            words := goes_on(after.text, behind=True)
+        ) is not None:
             return words
     return "logged as an error, and it wrote on as before" if is_told else None
 

@@ -20,8 +20,11 @@ _LISTED = re.compile(r"(?P<name>[A-Za-z_][\w .-]{0,40}?) ?[:=] ?\[[\w.-]{1,60}(?
 """A list of words without quotes, as YAML has them: ``signals: [SIGSEGV, SIGBUS]``."""
 _SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|codes?|signals?|markers?|words?|classes)$")
 """At the end of its name: it says what to look for."""
-_CALL = re.compile(r"(?:[+-]\s{1,40})?(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Error|Exception|Interrupt|Exit)\()\w{1,40}\()[^\n]*\)[,;:)]{0,3}$")
-"""A line of code that calls something."""
+_CALL = re.compile(
+    r"(?:[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-])?(?:[+-]?\s{1,40})?"
+    r"(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Error|Exception|Interrupt|Exit)\()\w{1,40}\()[^\n]*\)[,;:)]{0,3}$"
+)
+"""A line of code that calls something, also as a difference or grep shows it."""
 _OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|result)|test_?cases?|observation|completion|generated_text)[\"']: ?\S")
 """A key of what a sandbox or a tool gave back."""
 

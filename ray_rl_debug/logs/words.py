@@ -6,6 +6,8 @@ import re
 
 import msgspec
 
+from ray_rl_debug.logs.ends import DEATH, GIVES_UP, any_of
+
 STEMS = (
     "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
     "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "_ASSERT", "exit code",
@@ -37,47 +39,8 @@ ANY_NAME = re.compile(rf"^(?P<name>{_NAME}|[a-z_]\w*\.[\w.]*[a-z]\w*)(?:\([\w., 
 """The last line of a traceback, whatever the class is called: anywhere else such a line may be anything."""
 
 
-def _any(*parts: str) -> str:
-    return "|".join(parts)
-
-
-ENDS_RUN = re.compile(
-    r"\b(?:[Aa]borting|[Kk]illing|[Tt]erminating) (?:the|this) (?:whole )?(?:run|job|training|trainer|program|experiment)\b"
-    r"|\b(?i:error|failed|failure|time-?out|timed out|cannot|unable|missing|not found|is nan)\b[^\n]{0,100}[,.;] ?(?:[Ee]xiting|[Qq]uitting)\b"
-    r"(?! (?:code|status|mode|loop|early))"
-)
-"""Words of a program that ends itself or all others, and says so with no level."""
-DEATH = re.compile(
-    _any(
-        ENDS_RUN.pattern,
-        r"Segmentation fault|\bSegfault encountered\b|\bBus error\b|Illegal instruction|core dumped|dumped core",
-        r"\bAborted$|^Aborted\b|^Killed$|: Killed$|(?<!\d)\d+ Killed  |OOMKilled",
-        r"^Fatal Python error: |^Fatal glibc error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
-        r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
-        r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
-        r"panicked at |^(?:panic|PANIC): ",
-        r"\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed|\b[A-Z]+_ASSERT(?:: |\(.{1,200}\) failed)",
-        r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
-        r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
-        r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*[(\[]?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
-        r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: ",
-        r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b|\b(?:terminated|exited|ended|died|finished) with -[1-9]\d{0,2}\b",
-        r"^(?:rank|worker|process|proc|child|node|job|task) ?#?\d{1,6}: exit (?!0\b)\d{1,3}$",
-        r"\.(?:c|cc|cpp|cu|cuh|h|hpp):\d{1,6}:? {1,4}Fatal(?: [Ee]rror)?: \S",
-        r"(?:was )?killed by the OOM|[Kk]illed .{1,120} due to (?:memory|out of memory)",
-        r"(?:terminated|killed|crashed) (?:by|with|due to) signal(?=:? ?(?:\d|[A-Z]|$))",
-        r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
-        r"\b(?:[Jj]ob|[Pp]od|[Tt]ask|[Aa]llocation|[Ii]nstance|[Nn]ode)\b.{0,60}\b(?:cancell?ed|killed|terminated|stopped|evicted)\b.{0,40}\bpreempted\b",
-        r"^\W{0,3}(?:[Jj]ob|[Tt]ask) finished \(status: FAILED|\bwill now abort\b",
-        r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
-        r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
-        r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
-        r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|(?:NODE|TASK) (?:\S+ )?FAILURE|PREEMPTION)",
-    )
-)
-"""Lines after which the process, or the one they speak of, is no more."""
 _TOOL = re.compile(
-    _any(
+    any_of(
         r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
@@ -94,18 +57,20 @@ _TOOL = re.compile(
 """How programs begin the line of an error when they have no logger."""
 
 _COUNTED = r"[\"']?(?:_(?:count|rate|ratio|num))?[\"']?\s*[=:]\s*[\"']?(?:0(?:\.0*)?\b|None|none|null|NULL|\[\]|\{\}|false|False|\"\")"
+ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|(?<!response )status|(?<!reason )code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
+"""The line of a known error that holds these words tells of no error: something ended well."""
 INNOCENT = re.compile(
-    _any(
+    any_of(
         r"\b(?:0|no|No|zero|without|without any|not an|not a fatal|non-fatal|nonfatal|ignored?|ignoring|suppress\w*)"
         r" (?:\w+ )?(?:errors?(?! (?:messages?|details?|texts?|descriptions?|strings?)\b)|failures?|exceptions?|tracebacks?|fatal)\b",
         r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S{0,200}error",
         r"Exception ignored in|ignored exception",
-        r"(?:exit ?code|exit status|(?<!response )status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
+        rf"{ENDED_WELL.pattern}|\breturn(?:ed)?(?: value)?[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|(?<![Ee]rror )(?<!xception )(?<!ailure )[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
         r"(?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
-        r"\bINTENDED_(?:USER|SYSTEM)_EXIT\b|\bEXPECTED_TERMINATION\b",
+        r"\bEXPECTED_TERMINATION\b",
         r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
         # what tools say that could not look at a process; the process may be well
         r"^command terminated with exit code [12]$|^Error: Permission Denied: Try running again with elevated permissions",
@@ -143,7 +108,9 @@ INNOCENT = re.compile(
     )
 )
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
-_DONE_ABOUT_IT = _any(
+MADE_ANEW = r"(?:replaced|respawned|recreated|re-?queued|refilled)"
+"""What was done with a part that had ended."""
+_DONE_ABOUT_IT = any_of(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in | exception: )|[Ss]ucceeded",
     r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b(?! failed\b))|\bback (?:in)?to the queue\b|[Rr]escheduled",
@@ -153,7 +120,7 @@ _DONE_ABOUT_IT = _any(
 """Words for what a program did about an error. A count of them, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
     r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
-    + _any(
+    + any_of(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"(?<!non-)[Rr]etr[iy]able\b",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
@@ -181,7 +148,8 @@ _GOES_ON = (
 HANDLED = re.compile(_GOES_ON)
 """Words of a program that goes on in spite of an error."""
 _WENT_ON = re.compile(
-    _any(
+    any_of(
+        rf"\b{MADE_ANEW}\b",
         r"(?<![Nn]o )(?<!ranks )(?<!last )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
         r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b|\bApplication startup complete\b",
         r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
@@ -210,21 +178,6 @@ _DENIED = re.compile(
 """A word that denies what comes next in the same part of the sentence: a death (`DEATH`), or that a program goes on (`_WENT_ON`)."""
 _NOT_DONE = re.compile(r"\b(?:can ?not|can't|could not|couldn't|never) be $")
 """Right in front of what a program would do about an error."""
-GIVES_UP = re.compile(
-    _any(
-        r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Aa]ll (?:\w+ )?(?:attempts|retries|tries) failed",
-        r"[Ss]topping (?:all|everything|the (?:run|job|training|program))\b",
-        r"[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
-        r"[Kk]illing (?:sub)?process|closing signal",
-        r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
-        r"(?:[Aa]ttempt|[Tt]ry|[Rr]etry)[ :#]{1,2}(?P<last>\d{1,4}) ?(?:/|of) ?(?P=last)(?!\d)",
-        r"[Nn]o more (?:retries|attempts)|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
-        r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
-    )
-)
-"""Words of a program that ends, or does not go on with its work, because of an error."""
-
-
 _PROMISES = re.compile(r"\bwill be (?:retried|rescheduled|restarted)\b(?! (?:if|when|unless)\b)|\b(?:[1-9]\d*|infinite) retries (?:left|remaining)\b")
 """Words that outweigh those of giving up in the same line: what ended, however unexpectedly, will be started again."""
 
@@ -263,8 +216,6 @@ OF_A_SAMPLE = re.compile(
 )
 """What trainers print in front of what a model was asked and what it said, or around it (tables and panels of rich, one object per sample), and how
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
-ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|(?<!response )status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
-"""The line of a known error that holds these words tells of no error: something ended well."""
 TELLS_OLDER = re.compile(r"\bfailed\b.{0,60}\blast available logs\b|^Job '[\w-]{1,80}' failed$")
 """Behind such a line of Ray's stands what was written before it."""
 HOLDS_A_SAMPLE = re.compile(r"\b(?:prompts?|messages|completions?|responses?|content)[\"']?[:=] ?[\[{(]{0,3}[\"']")
@@ -310,8 +261,7 @@ SMALL_TOOL = re.compile(
 What they complain of ends the script only where nothing follows."""
 RETRIES = re.compile(
     r"(?:(?:[Aa]ttempt|[Tt]ry|[Rr]etry) #?\d+ (?:in \d|ok|succeed|work)"
-    r"|(?:[Rr]etrying|[Ww]ill retry|[Ff]alling back|[Cc]ontinuing|[Ss]kipping|[Rr]econnecting|[Rr]etry \d)\b|Exception ignored in "
-    r"|(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is )?(?:done|completed?|finished)\b)"
+    r"|(?:[Rr]etrying|[Ww]ill retry|[Ff]alling back|[Cc]ontinuing|[Ss]kipping|[Rr]econnecting|[Rr]etry \d)\b|Exception ignored in )"
 )
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
 FINISHED = re.compile(
@@ -375,11 +325,6 @@ def _tells_death(text: str) -> bool:
     """Does a line say that a process ended, and not that none did?"""
     found = DEATH.search(text)
     return found is not None and _DENIED.search(text, 0, found.start()) is None
-
-
-def gives_up(text: str) -> bool:
-    """Does a line say that its program does not go on? *Unexpected* alone is what any error may be."""
-    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
 
 
 def is_handled(text: str) -> bool:

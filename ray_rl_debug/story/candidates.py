@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
+from ray_rl_debug.logs.ends import ENDS_RUN, GIVES_UP
 from ray_rl_debug.logs.steps import BAR
-from ray_rl_debug.logs.words import ENDS_RUN, EXCEPTION, GIVES_UP, TELLS_OLDER
+from ray_rl_debug.logs.words import EXCEPTION, TELLS_OLDER
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.clocks import Shift, is_comparable

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.logs.ends import OF_AN_END
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, HANDLED, OF_ONE_REQUEST, gives_up
+from ray_rl_debug.logs.ends import GIVES_UP, OF_AN_END, gives_up
+from ray_rl_debug.logs.words import EXCEPTION, HANDLED, MADE_ANEW, OF_ONE_REQUEST
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 
@@ -32,7 +32,7 @@ _WENT_ON = re.compile(
     r"(?:cached|local|last|previous|old(?:er)?|default|stored|saved|earlier|offline|built-?in|bundled|stale|slower|fallback)\b"
     r"|\. (?:The|It|They|An?) (?:\w+ ){0,6}?(?:is|are) (?:\w+ )?(?:used|taken|kept|selected|chosen|read|loaded|skipped|masked|left out)"
     r"(?: instead)?\W*$"
-    r"|[,;] (?:[\w'-]+ ){0,3}(?:replaced|respawned|recreated|requeued|re-queued|refilled)(?: (?:by|with|from|in) [^,;]{1,60})?\W*$"
+    rf"|[,;] (?:[\w'-]+ ){{0,3}}{MADE_ANEW}(?: (?:by|with|from|in) [^,;]{{1,60}})?\W*$"
     r"|\b(?:dropped|skipped|discarded|left out|passed over)\W*$"
     r"|[,;] (?:[\w'-]+ ){0,3}(?:set|kept|left|counted|treated|marked|scored|filled) (?:to|as|out|with|at) [^,;]{1,60}$"
     r"|[,;] (?:(?:it|they|we|so|and) )*(?:will|shall) (?:\w+ )?(?:try|sync|upload|push|ask|look|wait|be (?:done|sent|written|uploaded))\b[^,;]{0,60}$"

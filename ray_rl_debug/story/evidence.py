@@ -18,38 +18,13 @@ from __future__ import annotations
 
 import re
 
+from ray_rl_debug.logs.ends import DEATH, ENDS_RUN, LIVES, PART_ENDED, gives_up
 from ray_rl_debug.logs.heads import read_head
-from ray_rl_debug.logs.words import DEATH, ENDS_RUN, EXCEPTION, OF_A_DEVICE, SMALL_TOOL, gives_up
+from ray_rl_debug.logs.words import EXCEPTION, OF_A_DEVICE, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.doubts import is_doubtful
 
-_LIVES = (
-    r"(?:[Ee]ngine(?: ?[Cc]ore)?|[Ss]erver|[Ww]orker\w*|[Ss]cheduler|[Ss]hard(?: \d+)?|[Cc]ontainer|[Jj]ob|[Rr]ank(?: \d+)?|[Pp]rocess(?:es)?"
-    r"|(?:[Rr]ollout|[Mm]ain|[Tt]rain\w*) thread"
-    r"|[Tt]rain(?:er|ing)|[Rr]unner|GCS|[Rr]aylet|[Nn]ode|[Aa]ctor|[Dd]river|[Pp]rogram|[Rr]un|[Ll]auncher|[Ll]oop|[Ss]cript)"
-)
-"""What runs, and may end."""
-_ENDS = re.compile(
-    rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down)"
-    r"|(?:terminated|exited|finished) unexpectedly)\b"
-    rf"|^{_LIVES}(?: #?\d+)? failed with (?:an? )?(?:exception|error)\b"
-    r"|\b[Ii]nitiali[sz]ation failed\b|\b(?:[Pp]roducer|[Cc]onsumer|[Pp]refetch\w*|[Ff]eeder|[Rr]ollout|[Mm]ain|[Tt]rain\w*) thread (?:has )?failed\b"
-    r"|\b(?:[Rr]eplicas?|[Dd]eployment)\b.{0,60}\bfailed to (?:start|launch|initiali[sz]e|boot)\b"
-    r"|\b(?:[Uu]ser [Pp]rogram|[Tt]rain(?:er|ing)|[Jj]ob|[Rr]ank \d+|[Dd]river) failed with (?:an? )?[\w.]*(?:[Ee]xception|[Ee]rror)\b"
-    rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
-    r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
-    r"|\b[Uu]nhandled (?:event|fault|failure|signal)\b"
-    r"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
-    r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
-    r"|^[Jj]ob (?=[\w-]*\d)[\w-]{1,80} failed: "
-    r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
-    r"|^(?:[Cc]reating|[Ss]tarting) (?:the )?server: "
-    r"|\bsetting DOWN\b|\bbeing killed\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b(?:[Cc]annot|[Uu]nable to) (?:go on|continue|proceed)\b"
-    r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
-    r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
-)
-"""Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
 _ASKS = re.compile(r"\b(?:if|whether|until|unless)\b[^,.;:]{0,60}$")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ?")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
@@ -85,7 +60,7 @@ _UNIT_OF_A_RUN = re.compile(
 )
 """In the name of a unit of systemd; the other units are the machine's own."""
 _OF_A_NAME = re.compile(
-    rf"(?i:{_LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
+    rf"(?i:{LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|port|task|replica|service|app|application|allocation|monitored|timeout|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
     r"|task\(s|[\w-]+-job|epilog|status|message|exit(?:s|ed)|crashed|killed|after|s|cancelled|due|to|fatal)|(?:[A-Z][a-z]+){1,6}[A-Z][A-Za-z]*|[^|`{]*[\d/_.@'\"<=(][^|`{]*"
 )
@@ -160,7 +135,7 @@ def _says_so(said: tuple[str, ...], event: LogEvent, has_own_words: bool) -> boo
 
 def _says_that_it_ended(text: str) -> bool:
     """Who asks whether something ended does not say that it did."""
-    return any(_ASKS.search(text, 0, found.start()) is None for found in _ENDS.finditer(text))
+    return any(_ASKS.search(text, 0, found.start()) is None for found in PART_ENDED.finditer(text))
 
 
 def _is_own_line(event: LogEvent, known: Signature) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.logs.words import EXCEPTION, gives_up
+from ray_rl_debug.logs.ends import gives_up
+from ray_rl_debug.logs.words import EXCEPTION
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 from ray_rl_debug.story.candidates import NOTED, WENT_ON, Candidate, Class
 from ray_rl_debug.story.people import is_same

@@ -189,3 +189,17 @@ def test_where_work_stops_an_error_that_tells_what_was_done_then_ended_nothing(t
     work = "".join(f"2026-03-02 08:{m}:00,000 INFO trainer.py:9 -- step {m} loss 0.2\n" for m in (10, 11, 12))
     assert role(tmp_path, work + RECORD) == "first"
     assert role(tmp_path, work + RECORD.replace("its loop", "its loop, counted as wrong")) == "noted"
+
+
+def test_an_exception_without_a_message_is_whole(tmp_path: Path) -> None:
+    assert role(tmp_path, "TimeoutError\n[slot 12] reset is done now\n") is None
+    assert role(tmp_path, "TimeoutError\n[slot 12] asked for the next row\n") == "noted"
+    assert role(tmp_path, "TimeoutError:\nslot 12 asked for the next row\n") == "first"
+    assert role(tmp_path, "TimeoutError\n") == "first"
+
+
+def test_what_ended_and_was_made_anew_is_survived(tmp_path: Path) -> None:
+    died = "(Pool pid=81) ray.exceptions.RayActorError: The actor died because it was killed by `ray.kill`.\n"
+    assert role(tmp_path, died) is not None
+    assert role(tmp_path, f"{died}(Pool pid=81) env actor 7 recreated\n") is None
+    assert role(tmp_path, f"{died}(Pool pid=81) env actor 7 was not recreated\n") is not None

@@ -16,6 +16,7 @@ from test_log_innocents import first, story
         'Generated[3]: "it says \\"NCCL WARN\\", then RuntimeError: CUDA error"',
         "{'run_result': {'return_code': 1, 'stderr': 'Traceback (most recent call last):\\n  ModuleNotFoundError: No module named x'}}",
         "{'stdout': '', 'stderr': 'Segmentation fault (core dumped)'}",
+        'verl/a.py:88:        raise RuntimeError("CUDA error: device-side assert triggered")',
     ],
 )
 def test_a_printed_value_is_no_failure(tmp_path: Path, line: str) -> None:
