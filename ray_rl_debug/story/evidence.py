@@ -36,6 +36,7 @@ _OF_MACHINES = ("accelerators", "kubernetes", "nccl", "slurm")
 """Layers whose programs write lines of no other form than their own, with names of objects and states in front."""
 _PLAIN = re.compile(r"(?<![\w./:=<'\"#@-])[A-Z]?[a-z]{2,}(?![\w./=>'\"#@-]|:\S)")
 """A word, no name. One in front of a known error makes a sentence that tells of it: ``Checkpoint failed: No space left on device``."""
+_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Exception): ")
 _OF_A_TOOL = re.compile(
     r"(?:[\w./+-]+(?: [a-z]+)?:? )?(?:[Ee]rror|ERROR)(?: message| from server \(\w+\)| response from daemon| writing)?(?: '[^'\n]{1,200}')?(?:: |$)"
 )
@@ -141,6 +142,8 @@ def _says_that_it_ended(text: str) -> bool:
 def _is_own_line(event: LogEvent, known: Signature) -> bool:
     if known.one_try is not None and event.count == 1 and re.search(known.one_try, event.text):
         return False
+    if event.level == "W" and _RAISED.search(event.text) and not OF_A_DEVICE.search(event.text):
+        return False  # what was raised is in the hands of whoever warns of it
     if known.effect == "cascade" and (event.level in ("D", "I", "W") or _is_reason(event, known)):
         return False
     if event.level is None and event.writer.pid is not None and event.text.startswith(_PRINTED) and not OF_A_DEVICE.search(event.text):

@@ -172,3 +172,9 @@ def test_words_of_an_end_behind_an_error_keep_every_excuse_away(tmp_path: Path, 
     note = "2026-11-02 10:11:12,{} INFO pool.py:10 -- {}\n"
     assert role(tmp_path, error + note.format(200, "filling the queue") + note.format(300, "taking slot 5")) is None
     assert role(tmp_path, error + note.format(200, after) + note.format(300, "taking slot 5")) == "noted"
+
+
+def test_an_exception_in_a_warning_is_in_the_hands_of_whoever_warns(tmp_path: Path) -> None:
+    record = "[NeMo {} 2026-01-01 10:00:00 log_utils:405] /opt/parts/voice: ModuleNotFoundError: No module named 'voice'. Some parts are off.\n"
+    assert role(tmp_path, record.format("W")) == "noted"
+    assert role(tmp_path, "(raylet) WARNING: Raylet is terminated: ip=10.0.0.6, id=0973. Termination is unexpected.\n") == "first"
