@@ -50,6 +50,7 @@ _ABOUT = tuple(
         r"\b(?:failed on|failure on|died on|crashed on|error on|draining|Draining) node (?P<node>[A-Za-z][\w.-]*\d[\w-]*)",
         r"^(?P<node>[a-z][\w.-]{0,80}[-_]\d{1,4}) exited with code \d",  # Docker Compose
         r"^(?P<node>[a-z0-9][a-z0-9.-]{0,80}) +\d+/\d+ +[A-Z]\w{3,40} +\d+ ",  # a pod in kubectl's table
+        r"^(?P<node>[a-z0-9][\w.-]{0,80}) +NotReady(?:,\w+)* +",  # a node in kubectl's table
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
         r"\bEngine core proc(?:ess)? (?P<program>EngineCore(?:_DP\d+)?) died\b",
