@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from ray_rl_debug.logs.aside import aside
@@ -76,6 +77,7 @@ _ANNOUNCED = re.compile(
     r"|\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b"
 )
 """Of a program that is about to end because somebody asked it to, or says that errors will come of it."""
+_SHUTS_DOWN = re.compile(r"\b[Ss]hutting down\b(?!.*\b(?:because|due|after)\b)")
 _ALL_DONE = "All done"
 """Counts at the beginning of a line only."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
@@ -260,7 +262,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
             return "code of a model that was tried, and scored"
         if _is_note(one) and after.level in ("D", "I") and not speaks_of_an_end(after.text):
             return "logged as a note, and it wrote on"
-        if _is_of_an_end(one, window.line_before(one.start)) and FINISHED.search(after.text):
+        if FINISHED.search(after.text) and (_is_of_an_end(one, window.line_before(one.start)) or _is_ending(window, one)):
             return "the work was done"
         if is_caught and speaks_of_an_end(after.text):
             return None
@@ -369,10 +371,19 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
 
 def was_finished(window: Window, one: Spotted) -> bool:
     """Does a line shortly before say that the work is done?"""
-    rows = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
-    told = (row for row in (raw.decode("utf-8", "replace") for raw in rows) if _ALL_DONE in row or FINISHED.search(row) or _ANNOUNCED.search(row))
+    told = (row for row in _rows_before(window, one) if _ALL_DONE in row or FINISHED.search(row) or _ANNOUNCED.search(row))
     before = (window.head(row).text for row in told)  # reading a line takes long
     return any((FINISHED.search(text) or _ANNOUNCED.search(text)) and judge(text, None) is None for text in before)
+
+
+def _is_ending(window: Window, one: Spotted) -> bool:
+    """Did its program say shortly before that it shuts down? If an error made it do so, that stands before."""
+    return one.head.level != "F" and any(_SHUTS_DOWN.search(row) for row in _rows_before(window, one))
+
+
+def _rows_before(window: Window, one: Spotted) -> Iterator[str]:
+    rows = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
+    return (row.decode("utf-8", "replace") for row in rows)
 
 
 def _is_same_record(after: Head, first: Head) -> bool:

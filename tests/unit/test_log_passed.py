@@ -117,3 +117,17 @@ def test_how_far_a_rank_came_is_no_word_of_success(tmp_path: Path) -> None:
     told = story(tmp_path, mark.format(6, 607) + late + mark.format(7, 1709) + far)
     assert told is not None and told.first is not None
     assert (told.first.signature, told.survived) == ("RRD645", ())
+
+
+def test_what_is_raised_between_a_shutdown_and_its_end_is_noise(tmp_path: Path) -> None:
+    raised = "zmq.error.ContextTerminated: Context was terminated\n"
+    begins, ends = "INFO 10-01 10:00:00 [launcher.py:80] Shutting down the HTTP server.\n", "INFO:     Application shutdown complete.\n"
+    assert first(tmp_path, begins + raised + ends) is None
+    assert first(tmp_path, begins + raised) is not None
+    assert first(tmp_path, raised + begins + ends) is not None
+    assert first(tmp_path, begins.replace("the HTTP server.", "because the engine is gone") + raised + ends) is not None
+
+
+def test_a_node_that_is_not_ready_is_named_by_its_row(tmp_path: Path) -> None:
+    told = story(tmp_path, "NAME     STATUS     ROLES    AGE   VERSION\ngpu-11   NotReady   <none>   81d   v1.30.1\n")
+    assert told is not None and told.first is not None and told.first.who[0].node == "gpu-11"
