@@ -16,25 +16,32 @@ from ray_rl_debug.story.doubts import is_doubtful
 from ray_rl_debug.story.evidence import tells_of_an_end
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
+COPIED = 2
+"""Counts that people copy with an error. So many in one text are no work yet; the logs of a run are whole."""
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
 
 
-def only_noted(found: Sequence[Candidate]) -> bool:
-    """Were errors logged that the run is not known to have survived, with nothing in all these logs that says that anything ended?"""
+def only_noted(found: Sequence[Candidate], *, logs: int) -> bool:
+    """Were errors logged that the run is not known to have survived, with nothing in all these logs that says that anything ended?
+
+    Args:
+        logs: That were read; one alone may be a few lines that somebody copied.
+    """
+    enough = STEPS_ON if logs > 1 else COPIED + 1
     serious = [c for c in found if c.survived is None]
     passed: defaultdict[str, list[LogEvent]] = defaultdict(list)
     for one in found:
         if one.survived is not None:
             passed[one.book.file].append(one.event)
     return bool(serious) and not any(
-        tells_of_an_end(c.event, c.signature) or _stopped_there(c) or _passed_before(c.event, passed.get(c.book.file, ())) for c in serious
+        tells_of_an_end(c.event, c.signature) or _stopped_there(c, enough) or _passed_before(c.event, passed.get(c.book.file, ())) for c in serious
     )
 
 
-def _stopped_there(one: Candidate) -> bool:
+def _stopped_there(one: Candidate, enough: int) -> bool:
     """Did work stop there? Steps were counted before it, and none behind it; a process in which a known error stops the work may write on.
 
-    One count tells that a program lives, and excuses what is light; only two tell that it works: ``episode 12 begins`` is no work that stopped.
+    One count tells that a program lives, and excuses what is light; only `enough` tell that it works: ``episode 12 begins`` is no work that stopped.
     """
     if one.event.is_after_work or (one.event.is_followed and one.signature is None):
         return False
@@ -42,8 +49,8 @@ def _stopped_there(one: Candidate) -> bool:
         return False  # its own line tells what was done then
     counts = {(s.unit, s.step) for s in one.book.steps}
     is_of_a_step = any(s.file_line == one.event.file_line for s in one.book.steps)  # ``Step 12 failed: Traceback``
-    enough = STEPS_ON if is_light(one.event, one.signature) and not is_of_a_step else 1
-    return len(counts) >= enough and all(s.file_line < last_line(one.event) for s in one.book.steps)
+    needed = enough if is_light(one.event, one.signature) and not is_of_a_step else 1
+    return len(counts) >= needed and all(s.file_line < last_line(one.event) for s in one.book.steps)
 
 
 def _passed_before(event: LogEvent, passed: Sequence[LogEvent]) -> bool:

@@ -37,7 +37,7 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     moved, unsure = shifts([b for b in books if b.events or b.steps or b.stills])  # of the others nothing is put in an order
     found = taken_back(candidates(books, moved))
     serious = _in_order([c for c in found if c.survived is None])
-    noted = _in_order_of_first(serious, moved) if only_noted(found) else []
+    noted = _in_order_of_first(serious, moved) if only_noted(found, logs=len(books)) else []
     serious = [] if noted else serious
     # A process that was told to end did not fail; who told it may have had a reason that is in no log.
     is_told = bool(serious) and all(was_told_to_end(c) for c in serious)

@@ -260,11 +260,12 @@ def test_nccl_goes_on_with_another_network(tmp_path: Path) -> None:
     assert report.findings == () and report.story is not None and report.story.first is None
 
 
-def test_one_count_tells_that_a_program_lives_and_two_that_it_works(tmp_path: Path) -> None:
+def test_a_count_tells_that_a_program_lives_and_three_that_it_works(tmp_path: Path) -> None:
     begins = "2026-03-02 09:00:00,100 INFO loop.py:3 -- episode {} begins\n"
     error = "2026-03-02 09:00:09,100 ERROR loop.py:9 -- the answer was too long\n"
     assert role(tmp_path, begins.format(12) + error) == "noted"
-    assert role(tmp_path, begins.format(12) + begins.format(13) + error) == "first"
+    assert role(tmp_path, begins.format(12) + begins.format(13) + error) == "noted"
+    assert role(tmp_path, begins.format(12) + begins.format(13) + begins.format(14) + error) == "first"
     assert role(tmp_path, error + begins.format(13)) is None
 
 
