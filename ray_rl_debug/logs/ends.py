@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import re
 
+OF_ASKING = r"(?:-15|-2|143|130)"
+"""Exit codes of who was asked to end, by SIGTERM or from a keyboard."""
+
 
 def any_of(*parts: str) -> str:
     """One pattern of several, each in a line of its own."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ray_rl_debug.logs.aside import aside
-from ray_rl_debug.logs.ends import GIVES_UP, speaks_of_an_end
+from ray_rl_debug.logs.ends import GIVES_UP, OF_ASKING, speaks_of_an_end
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
@@ -91,7 +91,7 @@ _OF_PEERS = re.compile(
 _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
 """Of another process, whose end says no more than that it is gone."""
 _PARTS = re.compile(r"\b[Ff]ailed to (?:shut ?down|close|leave|deregister)\b")
-_ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exited with code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
+_ENDED_BY_ASKING = re.compile(rf"\b(?:exit ?code|exited with code|exit status|signal)[ :=]*\(?{OF_ASKING}\b|\bsignal[ :=]*\(?15\b")
 _OWN_SCORE = re.compile(
     r"(?i:\b(?:score|reward|grade|verdict)s?)(?: is| of)?[ :=]{1,3}-?\d{1,2}(?:\.\d{1,6})?(?:/\d{1,3})?(?![\d.:/\w])"
     r"|\breturn(?:s|ed|ing) -?\d\.\d{1,4}\b|\b(?:verdict|judged)[ :=]{1,3}(?:CE|RE|WA|TLE|MLE|OLE)\b"

@@ -17,10 +17,11 @@ _OBJECT = re.compile(
     r"|^\s*(?:(?P<space>[a-z][\w-]{0,60})\s+)?(?P<row>[a-z][\w.-]{1,80})\s+\d{1,3}/\d{1,3}\s+[A-Z]"
 )
 """``pod/trainer-0`` of an event, or a row of ``kubectl get pods``, with the namespace in front where all are shown."""
-_OF_A_RUN = re.compile(
+OF_A_RUN = re.compile(
     r"(?i)\brl\b|ray|torch|train|learn|rollout|reward|actor|critic|policy|judge|ppo|vllm|sglang|engine|infer|sampl|serv(?:e|ing)\b|work|job|model"
     r"|head|launch"
 )
+"""In the name of an object or a unit, which people choose: it is a part of a run."""
 
 
 def is_of_others(window: Window, one: Spotted) -> bool:
@@ -33,10 +34,10 @@ def is_of_others(window: Window, one: Spotted) -> bool:
     before = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_AROUND:]
     after = window.text[one.end : one.end + LOOK_BACK_BYTES].split(b"\n")[:LINES_AROUND]
     beside = (_named(raw.decode("utf-8", "replace")) for raw in (*before, *after))
-    of_the_run = [found for found in beside if found is not None and _OF_A_RUN.search(found[1])]
+    of_the_run = [found for found in beside if found is not None and OF_A_RUN.search(found[1])]
     if not of_the_run:
         return False
-    return _OF_A_RUN.search(own[1]) is None or all(space not in (None, own[0]) for space, _ in of_the_run)
+    return OF_A_RUN.search(own[1]) is None or all(space not in (None, own[0]) for space, _ in of_the_run)
 
 
 def _named(line: str) -> tuple[str | None, str] | None:

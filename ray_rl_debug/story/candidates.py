@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
-from ray_rl_debug.logs.ends import ENDS_RUN, GIVES_UP
+from ray_rl_debug.logs.ends import ENDS_RUN, GIVES_UP, OF_ASKING
 from ray_rl_debug.logs.steps import BAR
 from ray_rl_debug.logs.words import EXCEPTION, TELLS_OLDER
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
@@ -21,7 +21,8 @@ from ray_rl_debug.story.people import is_same
 STEPS_ON = 2
 """So many steps of anybody after a failure mean that the run went on."""
 _ENDED_FROM_OUTSIDE = re.compile(
-    r"\bSIGTERM\b|\bSIGINT\b|exit(?:ed)?(?: with)?(?: exit)? ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|^KeyboardInterrupt|^SystemExit"
+    rf"\bSIGTERM\b|\bSIGINT\b|exit(?:ed)?(?: with)?(?: exit)? ?code[^\d-]{{0,12}}{OF_ASKING}\b"
+    r"|signal (?:15|2)\b|^KeyboardInterrupt|^SystemExit"
     r"|^[Tt]erminat(?:ed|ing)\b|[:\d] +Terminated\b|\b[Tt]erminating\b"
     r"|\b(?:was|were|been|being|is|are|got|[Pp]rocess(?:es)?|[Ww]orkers?|[Jj]ob|[Rr]ank|[Cc]hild|[Tt]ask|[Pp]od|[Cc]ontainer|[Ss]erver)\b[^.'\"\n]{0,40}\b[Tt]erminated\b"
 )

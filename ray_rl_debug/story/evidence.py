@@ -20,6 +20,7 @@ import re
 
 from ray_rl_debug.logs.ends import DEATH, ENDS_RUN, LIVES, PART_ENDED, gives_up
 from ray_rl_debug.logs.heads import read_head
+from ray_rl_debug.logs.others import OF_A_RUN
 from ray_rl_debug.logs.words import EXCEPTION, OF_A_DEVICE, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
@@ -56,10 +57,8 @@ _OF_THE_KERNEL = re.compile(
 _RUNS = re.compile(r"python|ray|pt_|VLLM|vllm|sglang|torch|train|rollout|gcs_server|redis|mpirun|deepspeed|accelerate|java")
 """How the programs of a run begin their names."""
 _UNIT = re.compile(r"[\w@-]+\.(?:service|scope)")
-_UNIT_OF_A_RUN = re.compile(
-    r"(?i:\brl\b|ray|torch|train|rollout|reward|vllm|sglang|engine|infer|serv(?:e|er|ing)\b|work|job|model|gpu|python|slurm|docker|container|kube|podman)"
-)
-"""In the name of a unit of systemd; the other units are the machine's own."""
+_RUNS_IT = re.compile(r"(?i:server\b|gpu|python|slurm|docker|container|kube|podman)")
+"""In the name of a unit of systemd beside `OF_A_RUN`; the other units are the machine's own."""
 _OF_A_NAME = re.compile(
     rf"(?i:{LIVES}|the|an?|this|of|unit|with|in|on|at|and|or|has|have|been|be|was|were|is|are|not|group|main|child|pid|local_rank|step|jobid|thread"
     r"|line|port|task|replica|service|app|application|allocation|monitored|timeout|command|instance|pod|system|ray|multiprocessing|entrypoint|subprocess|stderr|stdout|\w*error|\w*exception|dashboard|prolog"
@@ -95,7 +94,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
         return False
     if event.level == "F":
         return True
-    if _UNIT.fullmatch(event.writer.program or "") and not _UNIT_OF_A_RUN.search(event.writer.program or ""):
+    if _is_unit_of_the_machine(event.writer.program or ""):
         return False
     if is_doubtful(event, known):
         return False
@@ -119,6 +118,10 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
         is_raised = event.frame is not None or not _NAMELESS.match(event.text)
         return not event.is_bare and event.level is None and is_raised
     return event.level is None and _STARTS_NOTHING.match(event.text) is not None
+
+
+def _is_unit_of_the_machine(program: str) -> bool:
+    return _UNIT.fullmatch(program) is not None and OF_A_RUN.search(program) is None and _RUNS_IT.search(program) is None
 
 
 def _is_uncaught(event: LogEvent, known: Signature | None) -> bool:
