@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, a
 from ray_rl_debug.analyze.waits_brokers import loop_broker_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
+from ray_rl_debug.analyze.waits_fed import fed_edges
 from ray_rl_debug.analyze.waits_file_locks import file_lock_edges
 from ray_rl_debug.analyze.waits_generators import generator_edges, reader_edges
 from ray_rl_debug.analyze.waits_graphs import graph_edges
@@ -22,12 +23,12 @@ from ray_rl_debug.analyze.waits_launchers import launcher_edges
 from ray_rl_debug.analyze.waits_looks import look_edges
 from ray_rl_debug.analyze.waits_messages import message_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
-from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
 from ray_rl_debug.analyze.waits_rpc import rpc_edges, shutdown_edges
+from ray_rl_debug.analyze.waits_semaphores import semaphore_edges
 from ray_rl_debug.analyze.waits_shared import shared_memory_edges
 from ray_rl_debug.analyze.waits_sidecars import sidecar_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges

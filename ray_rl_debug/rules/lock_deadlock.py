@@ -40,7 +40,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, living_workers, takes_results, waits_for_work
-from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock, lost_reader
+from ray_rl_debug.analyze.waits_semaphores import STARTED_TOGETHER_S, lost_lock, lost_reader
 from ray_rl_debug.analyze.whole_looks import lacks_coroutines, lacks_new_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock

@@ -14,8 +14,8 @@ from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Wait
 from ray_rl_debug.analyze.waiting import as_waits
-from ray_rl_debug.analyze.waits_processes import MEETING
 from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.analyze.waits_semaphores import MEETING
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 

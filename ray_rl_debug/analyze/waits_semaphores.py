@@ -1,120 +1,23 @@
-"""Edges between processes that share pipes, pairs of sockets and semaphores: workers between two tasks, and locks of multiprocessing."""
+"""Edges at locks, semaphores and barriers that processes share: to those who have taken them, who give them, or who died with them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import socket_owners
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.launchers import is_launcher
 from ray_rl_debug.analyze.lost_ends import lacks_child
-from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import is_tracker, to_unseen, waits_for_work
-from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Frame, Node, OpenFile, SharedSemaphore, Thread
+from ray_rl_debug.model.snapshot import Frame, Node, SemaphoreUse, SharedSemaphore
 
 MEETING = "barrier"
 """How a wait is called that ends when all parties have come."""
-_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER, Why.MESSAGE})
-"""Waits for a process that may be a worker between two tasks."""
-
-
-def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
-    """From workers between two tasks, for whom somebody waits, to those who could give them the next: they are no culprits themselves."""
-    asked = {e.target for e in known if e.why in _FED and e.target in view.seen}
-    # of workers that take from one queue in turns, one holds its lock while it waits there
-    asked |= {e.target for e in known if e.why is Why.SEMAPHORE and e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
-    hand_on = {e.source for e in known if e.why is Why.CHILD_QUEUE}  # who rests while its own workers are at work has had its task
-    waiting = {e.source for e in known}
-    pending, done = deque(sorted(asked)), set[str]()
-    while pending:
-        key = pending.popleft()
-        one = view.seen[key]
-        if key in done or not one.is_idle or one.process.kind != "child" or key in hand_on:
-            continue
-        done.add(key)
-        edges = [*_to_feeders(view, one, waits=key in waiting)]
-        yield from edges
-        pending += [e.target for e in edges if e.why is Why.SOCKET and e.target in view.seen]
-
-
-def _to_feeders(view: View, one: Seen, *, waits: bool) -> Iterator[Edge]:
-    """From one worker to those who could give it its next task; `waits`: is it known for whom it waits otherwise?"""
-    kernel = one.telling.kernel if one.telling is not None else None
-    if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
-        yield from _to_ranks(view, one)
-        return
-    at_lock = kernel is not None and kernel_call(kernel) == "futex" and kernel.wakes_in_s is None and not waits
-    if (_is_elsewhere(one, kernel) or at_lock) and kernel_was_read(view):
-        yield to_unseen(one, "what it waits for")
-    if kernel is None or kernel_call(kernel) not in ("read", "recv"):
-        return
-    fd = descriptor(kernel)
-    if fd is not None and any(s.fd == fd and s.family.startswith("tcp") for s in one.process.sockets or ()):
-        yield from descriptor_edges(view, one, fd, socket_owners(view), Certainty.LIKELY, "where it waits for a message")
-        return
-    feeders = _holders(view, one, fd)
-    parent = [f for f in feeders if f.process.pid == one.process.ppid]
-    held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
-    if (one.node.name, one.process.ppid) not in view.by_node_pid or fd not in held or not (feeders or _feeds_itself(view, one, fd)):
-        yield to_unseen(one, f"the other end of descriptor {fd}")
-    for feeder in parent or feeders:
-        evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {fd}"
-        yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
-
-
-def _to_ranks(view: View, one: Seen) -> Iterator[Edge]:
-    """From a launcher for whose end somebody waits to the ranks that it has started: it looks again and again whether one has ended."""
-    for child in view.children(one):
-        evidence = f"it waits for the end of its ranks; pid {child.process.pid} {child.does()}"
-        yield Edge(source=one.key, target=child.key, why=Why.CHILD, evidence=evidence, certainty=Certainty.LIKELY, among=_RANKS)
-
-
-_RANKS = "its ranks"
-
-
-def _feeds_itself(view: View, one: Seen, fd: int | None) -> bool:
-    """Does it alone hold the other end of the pipe that it reads, as who inherited both may? Then nobody is left who writes."""
-    read = next((h for h in one.process.files or () if h.fd == fd and h.kind == "pipe" and h.inode is not None), None)
-    if read is None or any(other.process.files is None and not other.has_ended for other in view if other.node is one.node):
-        return False
-    held = [other for other in view if other.node is one.node and any(_is_end(h, read) for h in other.process.files or ())]
-    return held == [one]
-
-
-def _is_end(held: OpenFile, read: OpenFile) -> bool:
-    return held.kind == "pipe" and held.inode in (read.inode, None) and held is not read and held.writable is not False
-
-
-def _is_elsewhere(one: Seen, kernel: Thread | None) -> bool:
-    """Does the kernel not tell in which call a worker is, or in one that is no wait for a task?"""
-    if one.is_stopped or one.has_ended:
-        return False
-    return kernel is None or (kernel.state == "S" and kernel.syscall is None and kernel.wchan is None) or kernel_call(kernel) == "sleep"
-
-
-def _holders(view: View, one: Seen, fd: int | None) -> list[Seen]:
-    """Who could write what a process reads from one of its pipes or pairs of sockets."""
-    pipes = {f.inode for f in one.process.files or () if f.fd == fd and f.kind == "pipe" and f.inode is not None}
-    pairs = {s.peer_inode for s in one.process.sockets or () if s.fd == fd and s.family == "unix" and s.peer_inode is not None}
-    found = []
-    for other in view:
-        if other.node is not one.node or other is one:
-            continue
-        ends = [f.writable for f in other.process.files or () if f.inode in pipes and f.kind == "pipe"]
-        is_fellow = other.is_idle and False in ends and other.process.ppid == one.process.ppid  # it takes its tasks from the same queue
-        if (any(writable is not False for writable in ends) and not is_fellow) or any(s.inode in pairs for s in other.process.sockets or ()):
-            found.append(other)
-    return found
 
 
 def semaphore_edges(view: View) -> Iterator[Edge]:
@@ -166,9 +69,9 @@ def _ended_fellows(view: View, one: Seen) -> list[Seen]:
 
 
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
-    what = "lock" if semaphore.maximum == 1 else "semaphore"
     if _has_it_itself(one, semaphore):
         return  # nobody else could end this wait
+    what = "lock" if semaphore.maximum == 1 else "semaphore"
     uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
     is_given = semaphore.maximum != 1 and one.telling is not None and one.telling.stack.once(_is_at_condition)
     unseen = [use for use in semaphore.uses if use.taken and (node.name, use.pid) not in view.by_node_pid]
@@ -176,10 +79,30 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS if is_given else Why.SEMAPHORE)
     # some only take and others only give: room in a queue, or items of it
     givers = [(use, key) for use, key in uses if use.taken < 0]
-    gives = bool(givers) or any(use.pid == one.process.pid and use.taken < 0 for use in semaphore.uses)
+    if givers or any(use.pid == one.process.pid and use.taken < 0 for use in semaphore.uses):
+        yield from _to_givers(view, node, one, semaphore, uses)
+    elif _is_given_back(semaphore):
+        yield from _to_unread_givers(view, node, one, semaphore, what)
+    else:
+        taken = [] if is_given else [(use, key) for use, key in uses if use.taken > 0]
+        yield from _to_takers(one, semaphore, taken, what)
+        is_taken = any(use.taken > 0 for use in semaphore.uses) and not is_given
+        # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
+        may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK and not is_taken else []
+        if may_give:
+            yield from _to_those_who_may_give(view, one, semaphore, may_give, is_given=is_given)
+        elif semaphore.unread or is_taken:
+            yield from _to_unread_takers(view, node, one, semaphore, is_taken_by_known=bool(taken))
+        else:
+            yield from _to_the_ended(view, node, one, semaphore, what)
+
+
+def _to_givers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, uses: Sequence[tuple[SemaphoreUse, str]]) -> Iterator[Edge]:
+    """To those who give back what others take; where all of them wait there themselves it is a barrier, and whoever has not come is missing."""
+    what = "lock" if semaphore.maximum == 1 else "semaphore"
     at_it = {pid for pid, _ in semaphore.waiters}
-    awake = [(use, key) for use, key in givers if use.pid not in at_it]
-    if gives and not awake:  # a barrier: each party waits there and wakes the others
+    awake = [(use, key) for use, key in uses if use.taken < 0 and use.pid not in at_it]
+    if not awake:  # each party waits there and wakes the others
         yield from _to_absent(view, node, one, semaphore, what)
         return
     met = any(use.taken < 0 and use.pid in at_it for use in semaphore.uses)
@@ -188,39 +111,40 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     for use, key in awake:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
         yield Edge(source=one.key, target=key, why=Why.GIVERS, op=MEETING if meets else "", evidence=evidence, certainty=Certainty.LIKELY)
-    if awake:
-        return
-    if _is_given_back(semaphore):
-        yield from _to_unread_givers(view, node, one, semaphore, what)
-        return
-    taken = [(use, key) for use, key in uses if use.taken > 0 and not is_given]
-    is_taken = any(use.taken > 0 for use in semaphore.uses) and not is_given
+
+
+def _to_takers(one: Seen, semaphore: SharedSemaphore, taken: Sequence[tuple[SemaphoreUse, str]], what: str) -> Iterator[Edge]:
+    sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
     for use, key in taken:
         evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
-        sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
         yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
-    # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
-    may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK else []
-    if may_give and not is_taken:
-        if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in may_give):
-            yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
-        for other in may_give:
-            evidence = (
-                f"nobody {'keeps' if is_given else 'has taken'} the {what} of multiprocessing; pid {other.process.pid} has it too, and may give it"
-            )
-            yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
-        return
-    if semaphore.unread or is_taken:
-        unread = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
-        if semaphore.maximum is None and unread and None not in unread and not one.is_idle:
-            for key in unread:
-                if key is not None and key != one.key:
-                    evidence = f"who has taken the {what} of multiprocessing was not read; {view.seen[key].name} may use it too"
-                    yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.POSSIBLE)
-            return
-        if not one.is_idle and not taken:
-            yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
-        return
+
+
+def _to_those_who_may_give(view: View, one: Seen, semaphore: SharedSemaphore, others: Sequence[Seen], *, is_given: bool) -> Iterator[Edge]:
+    """To all who have a semaphore that nobody has taken."""
+    if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in others):
+        yield to_unseen(one, "the semaphore of multiprocessing", Why.GIVERS)
+    nobody = "nobody keeps" if is_given else "nobody has taken"
+    for other in others:
+        evidence = f"{nobody} the semaphore of multiprocessing; pid {other.process.pid} has it too, and may give it"
+        yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_unread_takers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, *, is_taken_by_known: bool) -> Iterator[Edge]:
+    """To those of whom was not read whether they have taken it, where they are all that may; else to somebody unseen."""
+    what = "lock" if semaphore.maximum == 1 else "semaphore"
+    unread = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
+    if semaphore.maximum is None and unread and None not in unread and not one.is_idle:
+        for key in unread:
+            if key is not None and key != one.key:
+                evidence = f"who has taken the {what} of multiprocessing was not read; {view.seen[key].name} may use it too"
+                yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.POSSIBLE)
+    elif not one.is_idle and not is_taken_by_known:
+        yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
+
+
+def _to_the_ended(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, what: str) -> Iterator[Edge]:
+    """To fellows that have ended, as nobody who lives has it."""
     family = _ended_fellows(view, one)
     if not family and _went_with_its_holder(view, node, one, semaphore):
         return  # nobody is left who could end this wait

@@ -9,7 +9,8 @@ from scenes import Stacks, process, snapshot
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.view import View, build_view
-from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
+from ray_rl_debug.analyze.waits_fed import fed_edges
+from ray_rl_debug.analyze.waits_semaphores import semaphore_edges
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, State
 from ray_rl_debug.model.snapshot import EndedProcess, OpenFile, Process, SemaphoreUse, SharedSemaphore, Thread
