@@ -208,6 +208,10 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
             return _open(nobody_brings(sleeper, asked, idle))
         if asks_within(sleeper) and all(s is sleeper or (s.is_idle and not works_inside(s)) for s in seen):
             return _open(nobody_delivers(sleeper))
+        lane = next((one for one in awaited if one.lane_of is not None), None)
+        if lane is not None:
+            summary = f"only short calls of {asked} finish, while others wait for {_call_of(lane)}: {scene.reason(lane)}"
+            return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
@@ -249,6 +253,11 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     cure = next((g.remedy for g in blind if g.remedy), None)
     summary = f"no verdict: {reason}. To settle it: {cure or told.settles}"
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=cure or told.next)
+
+
+def _call_of(lane: Seen) -> str:
+    """``all_alive of Monitor (node1 pid 5115)``"""
+    return f"{lane.identity.method or 'another call'} of {lane.where()}"
 
 
 def _has_victims(scene: Scene, root: Root) -> bool:

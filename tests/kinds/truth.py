@@ -573,6 +573,7 @@ MISSED = {
     "graders_not_pushed-hang": "slow for a minute: a driver looks whether its pool of actors has a free one, and whether a thread gives one back",
     "world_of_four-hang": "unknown: the rank of four that was never started is named, only possible, as somebody may yet start it",
     "answers_by_number-hang": "a ring with its engine, which is idle, is named: whose message was lost the connection does not tell",
+    "beats_of_ranks-hang.2": "slow: in a window of two seconds another call of the monitor may end the wait; the longer look that follows tells it",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
