@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from ray_rl_debug import __version__
+from ray_rl_debug.bounded.own_time import PATIENCE
 from ray_rl_debug.collect.async_tasks import AsyncRead, attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.awaited_files import read_awaited_files
 from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
@@ -38,27 +39,29 @@ from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.rollout_store import read_runners
-from ray_rl_debug.collect.semaphores import PATIENCE, read_semaphores
+from ray_rl_debug.collect.semaphores import read_semaphores
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in
 from ray_rl_debug.collect.system_v import read_system_v
-from ray_rl_debug.collect.torch_groups import read_all_torch_groups
+from ray_rl_debug.collect.torch_groups import GroupsRead, read_all_torch_groups
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, Runner, SharedSemaphore, SystemV, TorchGroups
+from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, Runner, SharedSemaphore, SystemV
 from ray_rl_debug.privacy.redact import made_safe
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
 TASKS_S = 4.0
 """For one read of the asyncio tasks of all processes; an actor with torch takes 0.05 s of one core."""
-GROUPS_S = 3.0
-"""For torch's process groups of all processes; one takes about 0.03 s of one core."""
+GROUPS_S = 2.0
+"""Of our processor, for torch's process groups of all processes; one takes about 0.03 s of one core."""
 SEMAPHORES_S = 2.0
 """Of our processor, for the holders of semaphores between processes, only where somebody waits for one."""
 SIDE_DEADLINE_S = 6.0
 """For GPUs, logs, asyncio tasks and process groups, which are read beside the samples and have shorter deadlines of their own."""
 
 MAX_ENDED = 64
+MAX_NAMED = 4
+"""Processes by their numbers in one gap."""
 
 NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs_before={}, in_c={}, python={}, gaps=())
 NO_DOORS = Doors()
@@ -76,7 +79,7 @@ class Logs(NamedTuple):
 NO_LOGS = Logs({}, (), Printed(()))
 NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
-NO_GROUPS: dict[int, TorchGroups] = {}
+NO_GROUPS = GroupsRead({})
 NO_SEMAPHORES: tuple[SharedSemaphore, ...] = ()
 NO_SYSTEM_V: tuple[SystemV, ...] = ()
 NO_RUNNERS: tuple[Runner, ...] = ()
@@ -126,7 +129,7 @@ def collect_node(
     processes, node_lines = guard.call("last words", partial(_last_words, processes, gone, logs), (processes, logs.lines.get(None, ())))
     processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
-    groups = _result(groups_, NO_GROUPS)
+    groups, unread = _result(groups_, GroupsRead({}, tuple(threads)))
     processes = tuple(msgspec.structs.replace(p, torch=groups[p.pid]) if p.pid in groups else p for p in processes)
     left_s = min(SEMAPHORES_S, max(0.0, deadline - time.monotonic()) / PATIENCE)
     semaphores = guard.call("semaphores", partial(read_semaphores, processes, total_s=left_s, proc=proc), NO_SEMAPHORES)
@@ -145,6 +148,7 @@ def collect_node(
     memory = guard.call("the control group", lambda: _cgroup_memory(discovery, proc), CgroupMemory())
     cure = remedy(doors)
     found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *logs.gaps, *task_gaps, *counters.gaps)]
+    found_gaps += _gap_of_groups(name, unread)
     found_gaps += [*_door_gaps(name, doors, len(processes)), *_driver_gap(name, discovery, cure), *missing]
     if taken < options.samples:
         what, why = f"{options.samples - taken} of {options.samples} samples", "interrupted" if ended.is_set() else "no time was left"
@@ -256,8 +260,16 @@ def _first_tasks(discovery: Discovery, options: CollectOptions, proc: Path) -> d
     return read_all_async_tasks(wanted, total_s=min(TASKS_S, options.timeout_s / 4), proc=proc)
 
 
-def _torch_groups(discovery: Discovery, options: CollectOptions, proc: Path) -> dict[int, TorchGroups]:
+def _torch_groups(discovery: Discovery, options: CollectOptions, proc: Path) -> GroupsRead:
     return read_all_torch_groups((f.pid for f in discovery.found if f.kind in SAMPLED), total_s=min(GROUPS_S, options.timeout_s / 4), proc=proc)
+
+
+def _gap_of_groups(name: str, unread: Sequence[int]) -> list[Gap]:
+    """Of processes whose ranks may be known by nothing else."""
+    more = f" and {len(unread) - MAX_NAMED} more" if len(unread) > MAX_NAMED else ""
+    what = f"torch's process groups of pid {', '.join(map(str, unread[:MAX_NAMED]))}{more}"
+    why = "no time was left: the machine is busy, or has many processes"
+    return [Gap(id=gaps.RANK_UNKNOWN, where=name, what=what, reason=why)] if unread else []
 
 
 def _last_tasks(

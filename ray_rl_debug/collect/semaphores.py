@@ -11,11 +11,11 @@ import os
 import platform
 import re
 import struct
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ray_rl_debug.bounded.own_time import own_time
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory, ProcessSource, Spent
 from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported, attach, native_threads
 from ray_rl_debug.collect.procfs import PROC, read_text
@@ -25,8 +25,6 @@ from ray_rl_debug.model.system_calls import call_name
 TOTAL_S = 2.0
 """For all processes of a node, by `own_time`."""
 EACH_S = 1.0
-PATIENCE = 5.0
-"""Where others use the processors, a second of ours takes so many at most."""
 MAX_SEARCHED = 256 << 20
 """Bytes per process. A SemLock is small: it lies in Python's own arenas, at the side of other small objects."""
 MAX_MAPPING = 64 << 20
@@ -52,12 +50,6 @@ class _Segments(NamedTuple):
 
     def start(self, inode: int) -> int | None:
         return next((start for start, one in self.starts.items() if one == inode), None)
-
-
-def own_time(used: Callable[[], float] = time.thread_time, passed: Callable[[], float] = time.monotonic) -> Callable[[], float]:
-    """A clock of what this thread used of its processor: on a full machine a second passes in which it searched next to nothing."""
-    used_before, passed_before = used(), passed()
-    return lambda: max(used() - used_before, (passed() - passed_before) / PATIENCE)
 
 
 def read_semaphores(

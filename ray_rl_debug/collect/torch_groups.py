@@ -7,18 +7,21 @@ the address of a group, which says nothing to another process.
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from ray_rl_debug.bounded.own_time import own_time
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory, ProcessSource, Source, Spent
 from ray_rl_debug.collect.async_tasks.objects import Objects
 from ray_rl_debug.collect.async_tasks.runtime import Unsupported, attach
 from ray_rl_debug.model.snapshot import TorchGroup, TorchGroups
 
-TOTAL_S = 3.0
-"""For all processes of a node; one takes about 0.03 s."""
-EACH_S = 1.0
+TOTAL_S = 2.0
+"""Of our processor, for all processes of a node; one takes about 0.03 s."""
+EACH_S = 0.5
+PATIENCE = 2.5
+"""Seconds that may pass for each of these, as on a machine that others keep busy."""
 MAX_GROUPS = 512
 """Of one process; Megatron with all its kinds of parallelism makes some tens."""
 MAX_MEMBERS = 4096
@@ -34,23 +37,39 @@ _RANK_PLACES = (24, 32)
 """Of rank and size in c10d::ProcessGroup: behind the store, with one word of reference counts before it (torch 2.13) or two (older)."""
 
 
+class GroupsRead(NamedTuple):
+    """What was read of some processes."""
+
+    groups: dict[int, TorchGroups]
+    unread: tuple[int, ...] = ()
+    """For these no time was left: nothing is known of their groups."""
+
+
 def read_all_torch_groups(
-    pids: Iterable[int], *, total_s: float = TOTAL_S, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
-) -> dict[int, TorchGroups]:
-    """The groups of those processes that have any and may be read, as far as `total_s` seconds go."""
-    end, found = clock() + total_s, {}
+    pids: Iterable[int], *, total_s: float = TOTAL_S, proc: Path = Path("/proc"), clock: Callable[[], float] | None = None
+) -> GroupsRead:
+    """The groups of those processes that have any and may be read, as far as `total_s` seconds of `clock` go: by default a new `own_time`."""
+    clock = clock or own_time(patience=PATIENCE)
+    found, unread = {}, []
     for pid in pids:
-        left = end - clock()
-        if left <= 0:
-            break
-        groups = read_torch_groups(pid, deadline_s=min(EACH_S, left), proc=proc)
+        left = total_s - clock()
+        try:
+            groups = read_torch_groups(pid, deadline_s=min(EACH_S, left), proc=proc) if left > 0 else None
+        except Spent:
+            groups, left = None, 0.0
         if groups is not None:
             found[pid] = groups
-    return found
+        elif left <= 0:
+            unread.append(pid)
+    return GroupsRead(found, tuple(unread))
 
 
 def read_torch_groups(pid: int, *, deadline_s: float = EACH_S, proc: Path = Path("/proc")) -> TorchGroups | None:
-    """The groups of one process; None where torch is not loaded, has made none, or cannot be read."""
+    """The groups of one process; None where torch is not loaded, has made none, or cannot be read.
+
+    Raises:
+        Spent: More of `own_time` was needed than `deadline_s`, or more bytes than are read of one process.
+    """
     try:
         source = ProcessSource(pid, proc)
     except OSError:
@@ -66,13 +85,15 @@ def read_from(source: Source, *, deadline_s: float) -> TorchGroups | None:
     try:
         if not any(LIBRARY in m.path for m in source.mappings()):
             return None
-        runtime = attach(Memory(source, time.monotonic() + deadline_s))
+        runtime = attach(Memory(source, deadline_s, clock=own_time(patience=PATIENCE)))
         if runtime is None:
             return None
         for interpreter in runtime.interpreters:
             module = runtime.modules(interpreter, [MODULE]).get(MODULE)
             if module is not None:
                 return _groups(runtime.objects, runtime.objects.lookup(module, _TABLES))
+    except Spent:
+        raise
     except _NONSENSE:
         return None
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.collect.semaphores import own_time
+from ray_rl_debug.bounded.own_time import own_time
 
 
 def clocks(*rows: tuple[float, float]):

@@ -13,7 +13,7 @@ import pytest
 
 from ray_rl_debug.collect import torch_groups
 from ray_rl_debug.collect.async_tasks.layout import LAYOUTS
-from ray_rl_debug.collect.async_tasks.memory import Mapping, ProcessSource
+from ray_rl_debug.collect.async_tasks.memory import Mapping, ProcessSource, Spent
 from ray_rl_debug.model.snapshot import TorchGroup
 
 pytestmark = pytest.mark.skipif(sys.version_info[:2] not in LAYOUTS, reason="the layout of this Python is not known")
@@ -136,3 +136,21 @@ def test_without_torch_the_interpreter_is_not_even_looked_for() -> None:
 def test_members_are_kept_as_runs(ranks: list[int], runs: tuple[tuple[int, int, int], ...]) -> None:
     assert torch_groups._runs(ranks) == runs
     assert TorchGroup(name="1", size=len(ranks), ranks=runs).members == tuple(ranks)
+
+
+def test_processes_for_which_no_time_is_left_are_told() -> None:
+    read = torch_groups.read_all_torch_groups([os.getpid(), 1], total_s=0.0)
+    assert read == ({}, (os.getpid(), 1))
+
+
+def test_who_takes_too_long_is_told_and_the_next_is_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def read(pid: int, **_: object) -> None:
+        asked.append(pid)
+        if pid == 7:
+            raise Spent("deadline")
+
+    monkeypatch.setattr(torch_groups, "read_torch_groups", read)
+    assert torch_groups.read_all_torch_groups([7, 8], total_s=5.0) == ({}, (7,))
+    assert asked == [7, 8]
