@@ -222,11 +222,11 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
 def _found(
     scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str], *, may_answer: bool = True
 ) -> Iterator[Found]:
-    verdict = judge(scene, client)
+    verdict, judged = judge(scene, client), client
     if edge is None and client.kind is Kind.FLOCK and verdict.certainty is Certainty.LIKELY and _may_be_given(scene, client):
         verdict = Judgement(certainty=Certainty.POSSIBLE, reason="for which lock it looks was not read, and somebody works who may have it")
     if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
-        verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
+        verdict, judged = judge(scene, server), server  # it works: without a history of such calls nobody knows how long that takes
     kernel = client.telling.kernel if server is None and client.kind is Kind.SOCKET and client.telling is not None else None
     fd = descriptor(kernel)
     if fd is not None and scene.usual_s(client) is None:
@@ -234,7 +234,8 @@ def _found(
         # of two that are as unsure, this one says why
         verdict = verdict if hope is None else _surely(Judgement(certainty=Certainty.POSSIBLE, reason=hope), verdict)
     if server is not None and edge is not None and edge.why is Why.CHILD and server.threads:
-        verdict = _surely(verdict, judge(scene, server))
+        verdict = _surely(verdict, of_child := judge(scene, server))
+        judged = server if verdict is of_child else judged
     if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
         verdict = _surely(verdict, _judge_end(scene, client, server, edge))
     if server is not None and edge is not None and edge.why in SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
@@ -264,15 +265,17 @@ def _found(
         evidence.append(Evidence(kind="socket" if edge.why in SOCKETS else "lock", where=client.where(), text=edge.evidence))
         answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
         at = f" {'of' if is_async else 'for'} {answerer}"
-    thread = waiting_thread(client)
+    thread, reason = waiting_thread(client), verdict.reason if judged is client else client.motion_reason
     is_named_pipe = thread is not None and opens_named_pipe(thread.kernel)
     if thread is not None and thread.kernel is not None:
         call = kernel_call(thread.kernel) or thread.kernel.call
         state = f"state {thread.kernel.state}, " if thread.kernel.state != "?" else ""
         opens = ": it opens a named pipe, and nobody has its other end open" if is_named_pipe else ""
-        evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}{opens}; {verdict.reason}"))
+        evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}{opens}; {reason}"))
     else:
-        evidence.append(proc_evidence(client, verdict.reason))
+        evidence.append(proc_evidence(client, reason))
+    if judged is not client:
+        evidence.append(proc_evidence(judged, verdict.reason))
     summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else waits_in_vain(client, edge, at, kind)}"
     if is_server_named and server is not None and edge is not None:
         waits = f"its coroutines await {wanted}" if is_async else client.at()
