@@ -175,6 +175,8 @@ def _may_produce(other: Seen, poller: Seen) -> bool:
     running = bool(other.core and other.core.running_task_ids) or (method is not None and not method.startswith("__init__"))
     pending = any(t.awaited is not None and t.awaited.kind != "sleep" and not serves(t) for t in other.process.async_tasks or ())
     works = other.process.kind in ("child", "named") and not other.is_idle and other.place is not None and bool(other.place.path)
+    if works and other.telling is not None and other.telling.listens and len(other.threads) == 1:
+        return False  # a server that nobody asks makes nothing
     return running or pending or works
 
 
