@@ -480,8 +480,8 @@ loops_of_two_threads | inside one process | main | asyncio-stuck lock-deadlock |
 pool_blocks | inside one process | main | lock-deadlock |
 lock_kept_by_tool | semaphores across processes | tool | blocked-io lock-deadlock | worker0
 ready_line_buffered | ring over a connection | main engine | lock-deadlock blocked-io |
-wrapped_anew         | a collective that C makes          | rank2                   | straggler lock-deadlock collective-mismatch |
-group_of_actors      | a group of ray.util.collective     | member1                 | straggler lock-deadlock collective-mismatch |
+wrapped_anew         | mixed                              | rank2                   | straggler lock-deadlock collective-mismatch |
+group_of_actors      | mixed                              | member1                 | straggler lock-deadlock collective-mismatch |
 group_in_evaluator | mixed | evaluator trainer label:placement | ray-pending ray-get-cycle lock-deadlock | main
 matches_in_order | ring over a connection | main player0 table | ray-get-cycle asyncio-stuck lock-deadlock ray-queued-call |
 graders_not_pushed | polls for what nobody makes | main | producer-died lock-deadlock |

@@ -43,7 +43,7 @@ def test_the_other_end_of_a_pipe(call: int, sleeps: bool, age_s: float, is_hang:
     rank = replace(rank, files=(replace(PIPE, writable=call == WRITE),))
     text, at = ("main@app/upload.py:4", SLEEP) if sleeps else ("recv@socket.py:5 main@app/upload.py:7", RECV)
     child = process(stacks, END, "python upload.py", text, kind="child", ppid=RANK, syscall=at)
-    child = replace(child, files=(replace(PIPE, writable=call == READ),), start_time_s=200.0 - age_s, read_bytes=0)
+    child = replace(child, files=(replace(PIPE, writable=call == READ),), start_time_s=200.0 - age_s, read_bytes=0, written_bytes=0)
     assert sure(report(stacks, rank, child)) is is_hang
 
 
