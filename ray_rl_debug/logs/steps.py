@@ -18,12 +18,18 @@ STEP = re.compile(
 
 No ``Step 2: add both``, which answers of models hold, no ``job step 88.0``, which is a number of Slurm's, and no ``After step 212 it
 hangs``, which a person says."""
+_HANGS_AT = re.compile(
+    r"\b(?:hang(?:s|ing)?|hung|stuck|freez(?:es|ing)|froze|stall(?:s|ed)|wedged) (?:at|in|on|after|around|near|during) (?:[a-z]+ )?$"
+)
+"""``it hangs at step 143``: that step was not done, and a person says so."""
 
 
 def read_step(text: str) -> tuple[float, str] | None:
     """The count in a line and the word beside it; the finest unit when there are several."""
     best: tuple[int, float, str] | None = None
     for found in STEP.finditer(text[:2000]):
+        if _HANGS_AT.search(text, max(0, found.start() - 40), found.start()) is not None:
+            continue
         if found["done"] is not None:
             one = (1, float(found["done"]), BAR)
         else:

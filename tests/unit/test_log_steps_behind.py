@@ -6,6 +6,8 @@ from pathlib import Path
 
 from test_log_innocents import first
 
+from ray_rl_debug.logs.steps import read_step
+
 RAISED = 'Traceback (most recent call last):\n  File "/opt/job/train.py", line 3, in {}\n    print(a[9])\nIndexError: list index out of range\n'
 
 
@@ -34,3 +36,10 @@ def test_what_a_function_caught_and_wrote_down_is_excused_by_one_step(tmp_path: 
     assert first(tmp_path, record + caught + step) is None
     assert first(tmp_path, record + caught) is not None
     assert first(tmp_path, left + step) is not None
+
+
+def test_the_step_at_which_a_person_says_that_it_hangs_was_not_done() -> None:
+    assert read_step("it hangs at step 143 after three hours") is None
+    assert read_step("stuck in iteration 9") is None
+    assert read_step("failed at step 12") == (12.0, "step")
+    assert read_step("step 12: loss 0.5, rank 3 hung at step 13") == (12.0, "step")
