@@ -68,10 +68,14 @@ def _ended_fellows(view: View, one: Seen) -> list[Seen]:
     return [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.has_ended]
 
 
+def _what(semaphore: SharedSemaphore) -> str:
+    return "lock" if semaphore.maximum == 1 else "semaphore"
+
+
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     if _has_it_itself(one, semaphore):
         return  # nobody else could end this wait
-    what = "lock" if semaphore.maximum == 1 else "semaphore"
+    what = _what(semaphore)
     uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
     is_given = semaphore.maximum != 1 and one.telling is not None and one.telling.stack.once(_is_at_condition)
     unseen = [use for use in semaphore.uses if use.taken and (node.name, use.pid) not in view.by_node_pid]
@@ -82,10 +86,10 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     if givers or any(use.pid == one.process.pid and use.taken < 0 for use in semaphore.uses):
         yield from _to_givers(view, node, one, semaphore, uses)
     elif _is_given_back(semaphore):
-        yield from _to_unread_givers(view, node, one, semaphore, what)
+        yield from _to_unread_givers(view, node, one, semaphore)
     else:
         taken = [] if is_given else [(use, key) for use, key in uses if use.taken > 0]
-        yield from _to_takers(one, semaphore, taken, what)
+        yield from _to_takers(one, semaphore, taken)
         is_taken = any(use.taken > 0 for use in semaphore.uses) and not is_given
         # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
         may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK and not is_taken else []
@@ -94,16 +98,16 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         elif semaphore.unread or is_taken:
             yield from _to_unread_takers(view, node, one, semaphore, is_taken_by_known=bool(taken))
         else:
-            yield from _to_the_ended(view, node, one, semaphore, what)
+            yield from _to_the_ended(view, node, one, semaphore)
 
 
 def _to_givers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, uses: Sequence[tuple[SemaphoreUse, str]]) -> Iterator[Edge]:
     """To those who give back what others take; where all of them wait there themselves it is a barrier, and whoever has not come is missing."""
-    what = "lock" if semaphore.maximum == 1 else "semaphore"
+    what = _what(semaphore)
     at_it = {pid for pid, _ in semaphore.waiters}
     awake = [(use, key) for use, key in uses if use.taken < 0 and use.pid not in at_it]
     if not awake:  # each party waits there and wakes the others
-        yield from _to_absent(view, node, one, semaphore, what)
+        yield from _to_absent(view, node, one, semaphore)
         return
     met = any(use.taken < 0 and use.pid in at_it for use in semaphore.uses)
     at_barrier = not semaphore.unread and one.telling is not None and one.telling.stack.once(_is_at_barrier)
@@ -113,7 +117,8 @@ def _to_givers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, us
         yield Edge(source=one.key, target=key, why=Why.GIVERS, op=MEETING if meets else "", evidence=evidence, certainty=Certainty.LIKELY)
 
 
-def _to_takers(one: Seen, semaphore: SharedSemaphore, taken: Sequence[tuple[SemaphoreUse, str]], what: str) -> Iterator[Edge]:
+def _to_takers(one: Seen, semaphore: SharedSemaphore, taken: Sequence[tuple[SemaphoreUse, str]]) -> Iterator[Edge]:
+    what = _what(semaphore)
     sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
     for use, key in taken:
         evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
@@ -132,7 +137,7 @@ def _to_those_who_may_give(view: View, one: Seen, semaphore: SharedSemaphore, ot
 
 def _to_unread_takers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, *, is_taken_by_known: bool) -> Iterator[Edge]:
     """To those of whom was not read whether they have taken it, where they are all that may; else to somebody unseen."""
-    what = "lock" if semaphore.maximum == 1 else "semaphore"
+    what = _what(semaphore)
     unread = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
     if semaphore.maximum is None and unread and None not in unread and not one.is_idle:
         for key in unread:
@@ -143,8 +148,9 @@ def _to_unread_takers(view: View, node: Node, one: Seen, semaphore: SharedSemaph
         yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
 
 
-def _to_the_ended(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, what: str) -> Iterator[Edge]:
+def _to_the_ended(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     """To fellows that have ended, as nobody who lives has it."""
+    what = _what(semaphore)
     family = _ended_fellows(view, one)
     if not family and _went_with_its_holder(view, node, one, semaphore):
         return  # nobody is left who could end this wait
@@ -155,8 +161,9 @@ def _to_the_ended(view: View, node: Node, one: Seen, semaphore: SharedSemaphore,
         yield Edge(source=one.key, target=dead.key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
-def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, what: str) -> Iterator[Edge]:
+def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     """To those who have not come where all who gave it back so far wait themselves: users of it, else who has it open, else who has ended."""
+    what = _what(semaphore)
     at_it = {pid for pid, _ in semaphore.waiters}
     keys = [view.by_node_pid.get((node.name, use.pid)) for use in semaphore.uses if use.pid not in at_it and use.pid != one.process.pid]
     users = [view.seen[key] for key in keys if key is not None]
@@ -234,8 +241,9 @@ def _is_given_back(semaphore: SharedSemaphore) -> bool:
     return semaphore.maximum is not None and taken > semaphore.maximum - (semaphore.value or 0)
 
 
-def _to_unread_givers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, what: str) -> Iterator[Edge]:
+def _to_unread_givers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     """To those whose counts were not read: one of them gives what the others have taken, so that nobody holds it."""
+    what = _what(semaphore)
     keys = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
     if not keys or None in keys:
         yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)

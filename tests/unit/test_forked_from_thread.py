@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from scenes import Stacks, process, snapshot
 
@@ -26,12 +27,27 @@ def named(one: Process, name: str) -> Process:
     return replace(one, samples=samples)
 
 
-def test_a_worker_at_rest_is_not_waited_for() -> None:
+def _by(loaders: str, text: str) -> str:
+    """The same stack in the files of torchdata."""
+    if loaders == "torch":
+        return text
+    files = {
+        "torch/utils/data/_utils/worker.py": "torchdata/stateful_dataloader/worker.py",
+        "torch/utils/data/dataloader.py": "torchdata/stateful_dataloader/stateful_dataloader.py",
+    }
+    for file, other in files.items():
+        text = text.replace(file, other)
+    return text
+
+
+@pytest.mark.parametrize("loaders", ["torch", "torchdata"])
+def test_a_worker_at_rest_is_not_waited_for(loaders: str) -> None:
     stacks = Stacks()
-    main = process(stacks, 100, "python train.py", f"{NEXT} prefetch@app/replay.py:37 <module>@app/train.py:5", kind="named")
+    next_, rest, work = (_by(loaders, text) for text in (NEXT, REST, WORK))
+    main = process(stacks, 100, "python train.py", f"{next_} prefetch@app/replay.py:37 <module>@app/train.py:5", kind="named")
     helpers = [("QueueFeederThread", FEEDER), ("Thread-1 (_serve)", SHARER)]
-    rests = named(process(stacks, 101, "python train.py", REST, kind="child", ppid=100, extra_threads=helpers), "prefetch")
-    works = named(process(stacks, 102, "python train.py", WORK, kind="child", ppid=100, extra_threads=helpers), "prefetch")
+    rests = named(process(stacks, 101, "python train.py", rest, kind="child", ppid=100, extra_threads=helpers), "prefetch")
+    works = named(process(stacks, 102, "python train.py", work, kind="child", ppid=100, extra_threads=helpers), "prefetch")
     view = build_view(snapshot(stacks.node([main, rests, works])))
     assert {one.process.pid: one.kind for one in view} == {100: Kind.DATALOADER, 101: Kind.IDLE, 102: Kind.CODE}
     assert [e.target for e in find_waits(view).graph.edges if e.source == "node1/100"] == ["node1/102"]

@@ -72,7 +72,6 @@ _MAY_BE_NAMED = (
     "dead",
     "killed",
     "evicted",
-    "preempted",
 )
 """One of them is in each of those."""
 _DEAD = re.compile(
