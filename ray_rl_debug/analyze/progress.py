@@ -138,7 +138,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if flow is not None:
         return Motion.MOVING, flow
     if first.kind is Kind.SOCKET and (process.read_bytes is None) is not (process.written_bytes is None):
-        return Motion.UNKNOWN, "whether data goes through it was read in part"
+        return Motion.UNKNOWN, "only its reads or only its writes were counted"
     return Motion.FROZEN, f"same place in all {len(places)} samples"
 
 

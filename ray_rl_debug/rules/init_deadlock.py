@@ -52,7 +52,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
     for root, members, edges in scene.cycles():
-        if all(e.op == HANDSHAKE for e in edges):
+        if edges and all(e.op == HANDSHAKE for e in edges):
             yield Found(finding=_handshake(members), explains=frozenset(root.nodes))
             continue
         waiting = [m for m in members if _sets_up(m)]
