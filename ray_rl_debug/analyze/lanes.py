@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, executes, follow
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import Place
-from ray_rl_debug.analyze.progress import Motion, motion_of
+from ray_rl_debug.analyze.progress import Motion, comes_round, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Stacks
 from ray_rl_debug.model.snapshot import AsyncTask, Process, RayTask
@@ -35,7 +35,8 @@ def motion_behind(looks: Looks, telling: SeenThread, threads: Sequence[SeenThrea
     """Does a thread go on for which the telling one waits? The one that is known, else any that works; the best of them counts."""
     followed = follow(telling, threads)
     others = [followed] if followed is not None else [t for t in threads if t is not telling and t.score > 0 and t.place.path]
-    found = [(t, *motion_of(looks.process, looks.places_of(t), t.kernel, None)) for t in others]
+    met = [(t, looks.places_of(t)) for t in others]
+    found = [(t, *motion_of(looks.process, places, t.kernel, None)) for t, places in met if not comes_round(looks.process, places, t.kernel)]
     for wanted in (Motion.MOVING, Motion.BUSY):
         for thread, motion, reason in found:
             if motion is wanted and (wanted is Motion.MOVING or followed is not None):

@@ -151,6 +151,17 @@ def _tries_again(process: Process, places: Sequence[Place], thread: Thread | Non
     return kinds == {places[-1].kind, Kind.SLEEP} and len(functions) == 1 and () not in functions
 
 
+def comes_round(process: Process, places: Sequence[Place], thread: Thread | None) -> bool:
+    """Was it met in a wait that its clock ends, and elsewhere only in the functions around it? That tells nothing of what it was given."""
+    if thread is None or (thread.wakes_in_s is None and not any(p.timed for p in places)) or _runs(process, thread):
+        return False
+    functions = {tuple((f, file) for f, file, _ in p.path) for p in places if p.path}
+    longest = max(functions, key=len, default=())
+    waits = [p for p in places if len(p.path) == len(longest)]
+    around = [f for f in functions if len(f) < len(longest)]
+    return bool(around) and all(p.kind in _TRIED for p in waits) and all(f == longest[-len(f) :] for f in around)
+
+
 _TRIED = THREAD_WAITS | {Kind.MP_QUEUE}
 
 

@@ -30,7 +30,7 @@ from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.told_twice import with_told_twice
-from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady
+from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady, with_names
 from ray_rl_debug.analyze.work_items import is_child_of_pool, took_turn, works_on
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Sample, Snapshot
@@ -179,6 +179,9 @@ def build_view(snapshot: Snapshot) -> View:
             if process.kind not in JUDGED_KINDS:
                 continue
             moves = not is_steady(process)
+            if moves:
+                process = with_names(process)
+                moves = not is_steady(process)
             process = drop_torn(process) if moves else process
             process = forget_inherited_tasks(stacks, node, process) if process.async_tasks else process
             process = settle_polls(stacks, node, process) if moves else process

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ray_rl_debug.analyze.stacks import Stacks
-from ray_rl_debug.model.snapshot import Node, Process
+from ray_rl_debug.model.snapshot import Node, Process, Sample
 
 
 def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Process:
@@ -36,6 +38,24 @@ def is_steady(process: Process) -> bool:
     """Did all looks find the same threads at the same stacks?"""
     looks = [sample.threads for sample in process.samples]
     return looks[1:] == looks[:-1]
+
+
+def with_names(process: Process) -> Process:
+    """The process with each thread's name in all looks, where some look did not read it: py-spy finds names in a table that changes."""
+    names: dict[int | None, set[str]] = {}
+    for sample in process.samples:
+        for thread in sample.threads:
+            if thread.tid is not None and thread.name is not None:
+                names.setdefault(thread.tid, set()).add(thread.name)
+    known = {tid: next(iter(found)) for tid, found in names.items() if len(found) == 1}
+    if all(t.name is not None or t.tid not in known for sample in process.samples for t in sample.threads):
+        return process
+    return msgspec.structs.replace(process, samples=tuple(_named(sample, known) for sample in process.samples))
+
+
+def _named(sample: Sample, known: Mapping[int | None, str]) -> Sample:
+    threads = (msgspec.structs.replace(t, name=known[t.tid]) if t.name is None and t.tid in known else t for t in sample.threads)
+    return msgspec.structs.replace(sample, threads=tuple(threads))
 
 
 def drop_torn(process: Process) -> Process:

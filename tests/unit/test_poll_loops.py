@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -10,7 +12,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, State, Verdict
-from ray_rl_debug.model.snapshot import Awaited, OpenFile, Socket
+from ray_rl_debug.model.snapshot import Awaited, OpenFile, Process, Socket
 from tests.unit.scenes import ALL_REDUCE, Stacks, process, snapshot
 from tests.unit.test_coroutines import task
 
@@ -29,7 +31,7 @@ BETWEEN = {
 TRAINS = "train@/job/train.py:110 main@/job/train.py:96"
 THREAD = "Thread.run@threading.py:982"
 ADMITS = f"Condition.wait@threading.py:327 BatchTaskDispatcher._get_next_task_for_submission@{EXECUTOR}:448 _commit_loop@{EXECUTOR}:367 {THREAD}"
-FETCHES = f"Condition.wait@threading.py:331 Queue.get@queue.py:180 AsyncTaskRunner.wait@areal/infra/async_task_runner.py:618 {THREAD}"
+FETCHES = f"Condition.wait@threading.py:331 Queue.get@queue.py:180 Results.wait@/job/results.py:61 fetch@/job/results.py:40 {THREAD}"
 READS_INPUT = f"_end_with_input@/job/train.py:113 {THREAD}"
 BLOCKED = (
     "Workflow.call_tool@/job/agent.py:73 Workflow.arun_episode@/job/agent.py:58 _execute_workflow@areal/infra/workflow_executor.py:1056 "
@@ -41,8 +43,11 @@ INPUT = OpenFile(fd=0, path="pipe:[77]", kind="pipe", inode=77, writable=False)
 """Of standard input, whose other end was not seen: a thread of the program's own waits there, and ends no episode."""
 
 
-def verdict(*stacks_of_main: str) -> tuple[Verdict, list[Cause]]:
-    """AReaL's trainer, whose tool is called in the loop's own thread and never answers; the main thread as three samples met it."""
+def verdict(*stacks_of_main: str, met: Callable[[Process, Stacks], Process] = lambda one, _: one) -> tuple[Verdict, list[Cause]]:
+    """AReaL's trainer, whose tool is called in the loop's own thread and never answers; the main thread as three samples met it.
+
+    `met` changes what the samples met.
+    """
     stacks = Stacks()
     others = [
         ("Thread-1 (_run_thread)", BLOCKED),
@@ -51,10 +56,12 @@ def verdict(*stacks_of_main: str) -> tuple[Verdict, list[Cause]]:
         ("Thread-4", READS_INPUT),
     ]
     one = process(stacks, 200, "python", *stacks_of_main, kind="named", syscall=202, extra_threads=others)
+    one = met(one, stacks)
     runs = msgspec.structs.replace(task(1, Awaited(kind="running"), "Workflow.arun_episode"), tid=1200)
     of_loop = {"wchan": "wait_woken", "syscall": 45, "syscall_arg0": 9, "run_slices": 0}
+    of_fetcher = {"wchan": "futex_do_wait", "syscall": 202, "wakes_in_s": 0.03, "run_slices": 20}
     of_reader = {"wchan": "pipe_read", "syscall": 0, "syscall_arg0": 0, "run_slices": 0}
-    known = {1200: of_loop, 1203: of_reader}
+    known = {1200: of_loop, 1202: of_fetcher, 1203: of_reader}
     threads = tuple(msgspec.structs.replace(t, **known.get(t.tid, {})) for t in one.threads)  # type: ignore[arg-type]
     silent = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:5000", remote="127.0.0.1:6000", fd=9, quiet_s=30.0)
     found = diagnose(snapshot(stacks.node([msgspec.structs.replace(one, threads=threads, async_tasks=(runs,), sockets=(silent,), files=(INPUT,))])))
@@ -81,6 +88,41 @@ def test_a_poller_that_came_back_to_its_caller_has_moved(look: int) -> None:
     met[look] = TRAINS
     said, causes = verdict(*met)
     assert (said.state, causes) == (State.HEALTHY, [])
+
+
+def at(look: int, of: str, **changed: object) -> Callable[[Process, Stacks], Process]:
+    """One look at one thread, changed; `stack` is a text."""
+
+    def change(one: Process, stacks: Stacks) -> Process:
+        facts = {k: stacks.add(v) if k == "stack" else v for k, v in changed.items()}
+        samples = list(one.samples)
+        threads = tuple(msgspec.structs.replace(t, **facts) if t.name == of else t for t in samples[look].threads)  # type: ignore[arg-type]
+        assert threads != samples[look].threads
+        samples[look] = msgspec.structs.replace(samples[look], threads=threads)
+        return msgspec.structs.replace(one, samples=tuple(samples))
+
+    return change
+
+
+@pytest.mark.parametrize("look", range(3))
+@pytest.mark.parametrize("name", ["MainThread", "Thread-1 (_run_thread)"])
+def test_a_thread_whose_name_one_look_did_not_read_is_the_same(name: str, look: int) -> None:
+    said, causes = verdict(WAITS, WAITS, WAITS, met=at(look, name, name=None))
+    assert (said.state, causes) == (State.HANG, [Cause.EVENT_LOOP_BLOCKED])
+
+
+@pytest.mark.parametrize("look", range(3))
+@pytest.mark.parametrize("between", ["Results.wait@/job/results.py:58 fetch@/job/results.py:40", "fetch@/job/results.py:36"])
+def test_a_helper_that_comes_round_its_own_wait_brings_nothing(between: str, look: int) -> None:
+    """It was given nothing within its time limit, and asks again."""
+    said, causes = verdict(WAITS, WAITS, WAITS, met=at(look, "Thread-3 (_fetch_loop)", stack=f"{between} {THREAD}"))
+    assert (said.state, causes) == (State.HANG, [Cause.EVENT_LOOP_BLOCKED])
+
+
+@pytest.mark.parametrize("look", range(3))
+def test_a_helper_that_does_something_with_what_it_was_given_goes_on(look: int) -> None:
+    stores = f"store@/job/results.py:90 fetch@/job/results.py:44 {THREAD}"
+    assert verdict(WAITS, WAITS, WAITS, met=at(look, "Thread-3 (_fetch_loop)", stack=stores))[0].state is State.HEALTHY
 
 
 def test_another_call_of_the_poller_is_progress() -> None:
