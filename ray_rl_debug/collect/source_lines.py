@@ -4,7 +4,7 @@
 that sleeps in a futex. The source tells the first from the others: the names that a line with a ``wait``, ``get`` or ``sleep`` calls, and the
 names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Of a line that sleeps it also tells whether the
 function around it could hand anything to the rest of the program (see `source_reach`), and what the loop around it looks at before it goes on
-(see `source_loops`). Names of functions are all that is kept, as in a stack.
+(see `source_loops`); of one that takes a lock, and of those around it, which one (see `source_locks`). Names are all that is kept, as in a stack.
 
 Sources lie on shared file systems, and one that hangs is what people call us for: a child process reads them, local ones first, and of these the
 program's own, as libraries' files are large. It runs this
@@ -23,8 +23,12 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray_rl_debug.model.source_line import SourceLine
 
 MAX_SOURCE_BYTES = 1 << 20
 TOTAL_S = 0.3
@@ -39,32 +43,10 @@ CLOCK_SLACK_S = 1.0
 """Of the clocks of a file system and the kernel; a source edited after its process began no longer tells what runs."""
 
 
-class SourceLine(NamedTuple):
-    """What the source tells of one line."""
-
-    calls: tuple[str, ...]
-    """Names called on it, then those of the calls that made the objects whose ``wait`` it calls; each once."""
-    apart: bool | None = None
-    """Of a line that sleeps: could the function around it hand nothing to the rest of the program? None of other lines."""
-    looks: tuple[str, ...] | None = None
-    """Of a line that pauses in a loop until something has come: what the condition of the loop calls; empty where it looks at variables alone."""
-    brings: bool | None = None
-    """Of a line that waits for a condition, an event or a queue: does the function around it also bring what it waits for?"""
-    takes: bool | None = None
-    """Of a line that pauses: does it lie in a loop over what a coroutine is sent?"""
-    goes_round: bool | None = None
-    """Of the same: does it lie in a loop that nothing ends?"""
-    ended_by: tuple[str, ...] | None = None
-    """Of the same: methods that set the flag which alone ends its loop."""
-    gives_up: bool | None = None
-    """Of the same: does it lie in a loop that gives up after a time?"""
-    requests_bring: bool | None = None
-    """Of a line where a coroutine waits or looks again: does another request to the same server bring that?"""
-
-
 _silent_mounts: set[str] = set()
 """Those that held a child of this process beyond its deadline."""
 _WAIT = re.compile(rb"\b(?:wait|wait_for|await|get|sleep|sched_yield|while)\b")
+_TAKES = re.compile(rb"\b(?:with|acquire)\b")
 
 
 def read_calls(
@@ -73,6 +55,7 @@ def read_calls(
     proc: Path = Path("/proc"),
     total_s: float = TOTAL_S,
     run: Callable[..., Any] | None = None,
+    only_under: bool = False,
 ) -> dict[int, SourceLine]:
     """What lines of source call, by the keys of `lines`.
 
@@ -81,6 +64,7 @@ def read_calls(
         proc: Where the process file system is; files are read below the root of their process.
         total_s: For all of them together, once the child runs.
         run: As `run_bounded`, which returns a `programs.Finished`.
+        only_under: Ask of these lines which locks they hold, and nothing else.
     """
     from ray_rl_debug.bounded.programs import run_bounded
     from ray_rl_debug.collect.mounts import read_mounts
@@ -96,7 +80,7 @@ def read_calls(
     if not wanted:
         return {}
     try:
-        done = (run or run_bounded)([sys.executable, "-I", "-S", __file__, json.dumps([str(proc), total_s, wanted])], total_s + START_S)
+        done = (run or run_bounded)([sys.executable, "-I", "-S", __file__, json.dumps([str(proc), total_s, only_under, wanted])], total_s + START_S)
     except OSError:
         return {}
     told = dict(_answers(done.out))
@@ -112,68 +96,92 @@ def _is_package(file: str) -> bool:
 
 def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
     """What the child wrote, line by line, as far as it came."""
+    import msgspec
+
+    from ray_rl_debug.model.source_line import SourceLine
+
     for line in out.splitlines():
         try:
-            key, names, apart, looks, *more = json.loads(line)
-            *asked, ended_by, limit, requests = (*more, None, None, None, None, None, None)[:6]
-            flags = (one if isinstance(one, bool) else None for one in (apart, *asked, limit, requests))
-            is_apart, brings, takes, goes_round, gives_up, requests_bring = flags
-            looked, ended = (tuple(map(str, one)) if one is not None else None for one in (looks, ended_by))
-            yield int(key), SourceLine(tuple(map(str, names)), is_apart, looked, brings, takes, goes_round, ended, gives_up, requests_bring)
-        except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
+            yield msgspec.json.decode(line, type=tuple[int, SourceLine])
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return
 
 
 def main(order: str) -> None:
     """The child: one line of JSON for each line of source, as soon as it is known."""
-    proc, total_s, wanted = json.loads(order)
-    for key, found in find_calls(wanted, Path(proc), time.process_time() + total_s, time.monotonic() + max(total_s, WALL_S)):
-        sys.stdout.write(json.dumps([key, *found]) + "\n")
+    proc, total_s, only_under, wanted = json.loads(order)
+    until_cpu_s, until_s = time.process_time() + total_s, time.monotonic() + max(total_s, WALL_S)
+    for key, found in find_lines(wanted, Path(proc), until_cpu_s, until_s, only_under=only_under):
+        sys.stdout.write(json.dumps([key, {name: told for name, told in found.items() if told is not None}]) + "\n")
         sys.stdout.flush()
 
 
-def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until_cpu_s: float, until_s: float) -> Iterator[tuple[int, SourceLine]]:
-    """What each line (key, process, file, line number) calls that can be read, up to a time of the processor and one of the clock."""
-    sources: dict[tuple[int, str], bytes | None] = {}
-    trees: dict[bytes, ast.Module | None] = {}
-    is_apart: Callable[..., bool] = runpy.run_path(str(Path(__file__).with_name("source_reach.py")))["is_apart"]
-    loops = runpy.run_path(str(Path(__file__).with_name("source_loops.py")))
-
-    def tree_of(pid: int, file: str) -> ast.Module | None:
-        which = (pid, file)
-        source = sources[which] if which in sources else sources.setdefault(which, _read(pid, file, proc))
-        if source is None:
-            return None
-        if source not in trees:  # the processes of a run share their source
-            trees[source] = _parse(source)
-        return trees[source]
-
+def find_lines(
+    wanted: Iterable[tuple[int, int, str, int]], proc: Path, until_cpu_s: float, until_s: float, *, only_under: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What is told of each line (key, process, file, line number) that can be read, up to a time of the processor and one of the clock."""
+    sources = _Sources(proc)
+    ask = {
+        name: runpy.run_path(str(Path(__file__).with_name(file)))
+        for name, file in (("reach", "source_reach.py"), ("loops", "source_loops.py"), ("locks", "source_locks.py"))
+    }
     for key, pid, file, line in wanted:
         if time.process_time() > until_cpu_s or time.monotonic() > until_s:
             return
-        which = (pid, file)
-        if which not in sources:
-            sources[which] = _read(pid, file, proc)
-        source = sources[which]
-        rows = source.split(b"\n") if source is not None else []
-        if source is None or not 0 < line <= len(rows):
+        text = sources.line(pid, file, line)
+        if text is None:
             continue
-        if not _WAIT.search(rows[line - 1]):
-            yield key, SourceLine(())
-            continue
-        tree = tree_of(pid, file)
+        waits, takes = _WAIT.search(text) and not only_under, _TAKES.search(text) and not only_under
+        tree = sources.tree(pid, file) if waits or takes or only_under else None
         if tree is None:
+            if not (waits or takes or only_under):
+                yield key, {"calls": ()}
             continue
-        calls = calls_at(tree, line)
+        told: dict[str, Any] = {"under": ask["locks"]["under"](tree, line)}
+        if waits:
+            told |= {"calls": calls_at(tree, line), **{fact: ask["loops"][asked](tree, line) for fact, asked in _ASKED.items()}}
+            told["apart"] = ask["reach"]["is_apart"](tree, line, partial(sources.beside, pid, file)) if "sleep" in told["calls"] else None
+        elif not only_under:
+            told["calls"] = ()
+        if takes:
+            told["wants"] = ask["locks"]["wants"](tree, line)
+        yield key, told
 
-        def beside(module: str, pid: int = pid, file: str = file) -> ast.Module | None:
-            return tree_of(pid, f"{file.rpartition('/')[0]}/{module}.py") if module.isidentifier() else None
 
-        apart = is_apart(tree, line, beside) if "sleep" in calls else None
-        yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in _ASKED))
+class _Sources:
+    """Files of processes, each read once, and parsed once for all processes that run it."""
+
+    def __init__(self, proc: Path) -> None:
+        self._proc = proc
+        self._texts: dict[tuple[int, str], bytes | None] = {}
+        self._trees: dict[bytes, ast.Module | None] = {}
+
+    def line(self, pid: int, file: str, number: int) -> bytes | None:
+        """One line; None where it cannot be read."""
+        text = self._text(pid, file)
+        rows = text.split(b"\n") if text is not None else []
+        return rows[number - 1] if 0 < number <= len(rows) else None
+
+    def tree(self, pid: int, file: str) -> ast.Module | None:
+        text = self._text(pid, file)
+        if text is None:
+            return None
+        if text not in self._trees:
+            self._trees[text] = _parse(text)
+        return self._trees[text]
+
+    def beside(self, pid: int, file: str, module: str) -> ast.Module | None:
+        """The module of this name that lies in the same folder."""
+        return self.tree(pid, f"{file.rpartition('/')[0]}/{module}.py") if module.isidentifier() else None
+
+    def _text(self, pid: int, file: str) -> bytes | None:
+        which = (pid, file)
+        if which not in self._texts:
+            self._texts[which] = _read(pid, file, self._proc)
+        return self._texts[which]
 
 
-_ASKED = ("looks_at", "brings", "takes", "goes_round", "ended_by", "gives_up", "requests_bring")
+_ASKED = {name: name for name in ("brings", "takes", "goes_round", "ended_by", "gives_up", "requests_bring")} | {"looks": "looks_at"}
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from ray_rl_debug.formats.pystack import PystackThread
 from ray_rl_debug.formats.stack_table import StackTable, short_file
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Frame, Gap, InC, Local, ObjectRefWait, Sample, ThreadSample
+from ray_rl_debug.model.source_line import SourceLine
 from ray_rl_debug.privacy.kept_locals import keep_value, may_keep
 
 if TYPE_CHECKING:
@@ -157,11 +158,23 @@ class StackSampler:
             gaps=tuple(self._gaps()),
         )
 
-    def _calls(self) -> dict[int, source_lines.SourceLine]:
+    def _calls(self) -> dict[int, SourceLine]:
         telling, places = self._table.telling(), self._table.places()
         runs = {n: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if (n := telling[t.stack]) is not None}
         wanted = {number: (runs[number], *places[number]) for number in sorted(runs)}
-        return source_lines.read_calls(wanted, proc=self._proc, run=self._supervisors.run)
+        told = source_lines.read_calls(wanted, proc=self._proc, run=self._supervisors.run)
+        around = self._locks_around({n for n, line in told.items() if line.wants is not None})
+        return told | {n: msgspec.structs.replace(told.get(n, line), under=line.under) for n, line in around.items()}
+
+    def _locks_around(self, takers: set[int]) -> dict[int, SourceLine]:
+        """Of processes in which a thread takes a lock that its source names: which locks the lines of all of their threads hold."""
+        stacks, places = self._table.stacks(), self._table.places()
+        lines: dict[int, int] = {}
+        for pid, samples in self._samples.items() if takers else ():
+            mine = {number for t in samples[-1].threads for number in stacks[t.stack]}
+            lines |= dict.fromkeys(mine, pid) if mine & takers else {}
+        wanted = {number: (pid, *places[number]) for number, pid in sorted(lines.items()) if not short_file(places[number][0])[1]}
+        return source_lines.read_calls(wanted, proc=self._proc, run=self._supervisors.run, only_under=True)
 
     def _is_wanted(self, target: Target) -> bool:
         return target.state not in ("Z", "X") and target.pid not in self._not_python

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from ray_rl_debug.model.snapshot import Frame
+from ray_rl_debug.model.source_line import SourceLine
 
 _PACKAGES = re.compile(r"(?:.*/)?(?:site|dist)-packages/(.+)")
 _SOURCE_TREES = re.compile(
@@ -55,15 +56,7 @@ _OF_ONE_FUNCTION = {
 """Names of files that many programs have, where the function tells the library."""
 
 
-_Names = tuple[str, ...]
-_Told = bool | None
-OfSource = tuple[_Names, _Told, _Names | None, _Told, _Told, _Told, _Names | None, _Told, _Told]
-"""What a line calls, whether its function is apart from the rest of the program, what the loop around it looks at, whether its function brings what
-it waits for, whether its loop takes what it is sent, whether it goes round for ever, which methods end it, whether it gives up after a time, and
-whether another request brings what a coroutine waits for."""
-
-
-_NOT_READ = (None, None, None, None, None, None, None, None, None)
+_NOT_READ = SourceLine()
 
 
 class StackTable:
@@ -82,24 +75,26 @@ class StackTable:
         """Index of a frame; None where no stack has it."""
         return self._frames.get(place)
 
-    def frames(self, lines: Mapping[int, OfSource] = MappingProxyType({})) -> tuple[Frame, ...]:
+    def frames(self, lines: Mapping[int, SourceLine] = MappingProxyType({})) -> tuple[Frame, ...]:
         """All frames; of some of them what their source tells."""
         found = []
         for number, (function, file, line) in enumerate(self._frames):
-            calls, apart, looks, brings, _, goes_round, ended_by, gives_up, _ = lines.get(number, _NOT_READ)
+            told = lines.get(number, _NOT_READ)
             short = _OF_ONE_FUNCTION.get((function.rsplit(".", 1)[-1], file)) or short_file(file)[0]
             found.append(
                 Frame(
                     function=function,
                     file=short,
                     line=line or None,
-                    calls=calls,
-                    apart=apart,
-                    looks=looks,
-                    brings=brings,
-                    goes_round=goes_round,
-                    ended_by=ended_by,
-                    gives_up=gives_up,
+                    calls=told.calls,
+                    apart=told.apart,
+                    looks=told.looks,
+                    brings=told.brings,
+                    goes_round=told.goes_round,
+                    ended_by=told.ended_by,
+                    gives_up=told.gives_up,
+                    wants=told.wants,
+                    under=told.under or None,
                 )
             )
         return tuple(found)

@@ -10,11 +10,12 @@ import msgspec
 
 from ray_rl_debug import __version__
 from ray_rl_debug.formats.dump import Dump, DumpThread
-from ray_rl_debug.formats.stack_table import OfSource, StackTable, short_file
+from ray_rl_debug.formats.stack_table import StackTable, short_file
 from ray_rl_debug.imports.titles import safe_title
 from ray_rl_debug.imports.told import async_tasks, files_of, kernel_threads, locks_of, remarks_of, state_of, unread_gap
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap, Node, Process, RayState, Sample, Snapshot, ThreadSample
+from ray_rl_debug.model.source_line import SourceLine
 from ray_rl_debug.privacy.masking import mask
 
 _RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
@@ -166,15 +167,15 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
     )
 
 
-def _lines(held: Iterable[list[tuple[FileDumps, Dump]]], table: StackTable) -> dict[int, OfSource]:
+def _lines(held: Iterable[list[tuple[FileDumps, Dump]]], table: StackTable) -> dict[int, SourceLine]:
     """What the lines of innermost frames call, where a traceback shows their source."""
-    found: dict[int, OfSource] = {}
+    found: dict[int, SourceLine] = {}
     for one in held:
         for _, dump in one:
             for thread in dump.threads:
                 number = table.number(thread.frames[0]) if thread.calls and thread.frames else None
                 if number is not None and thread.calls:
-                    found[number] = (thread.calls, None, None, None, None, None, None, None, None)
+                    found[number] = SourceLine(calls=thread.calls)
     return found
 
 

@@ -9,8 +9,9 @@ import msgspec
 
 from ray_rl_debug.collect import source_lines
 from ray_rl_debug.model.snapshot import AsyncTask, AwaitFrame, Process
+from ray_rl_debug.model.source_line import SourceLine
 
-_Lines = Mapping[tuple[int, AwaitFrame], source_lines.SourceLine]
+_Lines = Mapping[tuple[int, AwaitFrame], SourceLine]
 _BROUGHT = frozenset({"queue", "event", "condition", "future"})
 """What another coroutine brings."""
 

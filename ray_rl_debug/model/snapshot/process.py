@@ -33,6 +33,10 @@ class Frame(Fact, frozen=True, kw_only=True):
     """Of a line that pauses: methods of its class that set the flag which alone ends its loop, as its source tells. None: not read, no such loop."""
     gives_up: bool | None = None
     """Of a line that pauses: whether it lies in a loop of its function that gives up after a time, as its source tells. None: not read."""
+    wants: str | None = None
+    """Of a line that takes a lock: which one, ``Buffer.lock``, ``STATE``, as its source tells. None: not read, or its name does not tell which."""
+    under: tuple[str, ...] | None = None
+    """The locks, named so, whose ``with`` statements hold the line in its function, outermost first. None: not read, or none."""
 
 
 class Local(Fact, frozen=True, kw_only=True):
