@@ -15,14 +15,16 @@ import msgspec
 
 from ray_rl_debug.analyze.await_chains import serves_by_name
 from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, Coroutines, is_ray_call, serves
+from ray_rl_debug.analyze.held_locks import lock_ring
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.analyze.main_activity import Looks, SeenThread, executes, follow
+from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion, comes_round, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.analyze.thread_scores import executes
 from ray_rl_debug.model.snapshot import AsyncTask, Process, RayTask
 
 _STANDS = THREAD_WAITS | WAITS_FOR_RAY | WAITS_FOR_RANKS | {Kind.FILE, Kind.FLOCK, Kind.SOCKET, Kind.CHILD}
@@ -33,6 +35,8 @@ _AWAITS = LOCKS | (OUTSIDE - {"executor"}) | {"future", "event", "condition", "q
 
 def motion_behind(looks: Looks, telling: SeenThread, threads: Sequence[SeenThread]) -> tuple[Motion, str] | None:
     """Does a thread go on for which the telling one waits? The one that is known, else any that works; the best of them counts."""
+    if lock_ring(telling, threads):
+        return None  # no thread outside of the ring can end it
     followed = follow(telling, threads)
     others = [followed] if followed is not None else [t for t in threads if t is not telling and t.score > 0 and t.place.path]
     met = [(t, looks.places_of(t)) for t in others]

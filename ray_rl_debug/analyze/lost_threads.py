@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ray_rl_debug.analyze.main_activity import SeenThread, executes
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.thread_scores import executes
 from ray_rl_debug.analyze.view import View
 
 

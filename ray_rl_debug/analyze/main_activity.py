@@ -13,24 +13,21 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.group_threads import is_in_group
+from ray_rl_debug.analyze.held_locks import holder, lock_ring
 from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files, told_by_sockets
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request, awaits_end_of_stream, makes_requests
 from ray_rl_debug.analyze.native_frames import is_native
-from ray_rl_debug.analyze.places import INTERPRETER, Place, may_have_left, place_of, with_cut_end, with_locals
+from ray_rl_debug.analyze.places import Place, may_have_left, place_of, with_cut_end, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.analyze.telling_locals import telling_locals
+from ray_rl_debug.analyze.thread_scores import LOOP_THREADS, score_of
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
-
-LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
-"""Names of threads that run an event loop: Ray's async actors."""
 
 _NONE: frozenset[int] = frozenset()
 _NOT_READ = (-1, NOWHERE)
 """Of a thread whose frames of C were not read."""
-
-EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
 
 class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -154,7 +151,7 @@ class Looks:
             return None
         tid, name, locals_ = thread.tid, thread.name, thread.locals
         kernel = self._kernel_of(tid) if tid is not None else None
-        # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
+        # what `place_of` and `score_of` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
         at, in_c = self._in_c.get(tid, _NOT_READ) if self._in_c and tid is not None else _NOT_READ
@@ -194,7 +191,7 @@ class Looks:
         place = place_of(frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
         place = msgspec.structs.replace(place, own=place.own - len(in_c.whole)) if in_c.whole and place.own is not None else place
         place = with_cut_end(place, stack.frames) if self._is_copied else place
-        return place, _score(self.process, thread, stack.frames, place, kernel)
+        return place, score_of(self.process, thread, stack.frames, place, kernel)
 
 
 def _telling_first(thread: SeenThread) -> tuple[int, bool, int]:
@@ -268,7 +265,8 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
-    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works, or one of a pool at the same line.
+    """The thread that a waiting thread waits for: the one whose object it joins, or that has the lock it wants, else the only one that works, or one
+    of a pool at the same line.
 
     A joined thread that waits for a third in the same way is followed on. So is the one that still makes the requests of a stream, whose answer
     comes at its end.
@@ -279,10 +277,13 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
     if telling.place.kind not in THREAD_WAITS or _keeps_interpreter(telling):
         return None
     joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}
-    for other in others:
+    rest = [t for t in others if t is not telling]
+    for other in rest:
         own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
-        if other is not telling and joined & own:
-            return follow(other, [t for t in others if t is not telling]) or other
+        if joined & own:
+            return follow(other, rest) or other
+    if (owner := holder(telling, [telling, *rest])) is not None:
+        return None if owner is telling else owner if lock_ring(telling, [telling, *rest]) else follow(owner, rest) or owner
     working = helpers(telling, others)
     if telling.kernel is None and telling.place.kind in _HANDED_ON:
         # of a copied pipeline of threads, those that wait for the next one's work too are no end of the chain
@@ -337,59 +338,3 @@ _STARTS = frozenset({"_bootstrap", "_bootstrap_inner", "run"})
 
 def _function(thread: SeenThread, frame: int) -> str:
     return short_name(thread.frames[frame].function) if 0 <= frame < len(thread.frames) else ""
-
-
-def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
-    if place.kind in IDLE_KINDS:
-        return -1 if place.kind is Kind.RAY_IDLE else -2
-    is_of_c = all(is_native(f) for f in frames)
-    if is_of_c and thread.name != "MainThread" and thread.tid != process.pid and place.op != INTERPRETER:
-        return -1  # a thread of a library, without anything of Python
-    executing = executes(thread, frames)
-    main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
-    score = 10
-    if executing:
-        score += 20
-    if main:
-        score += 12
-    if thread.name in CALLS_THREADS:
-        score += 25
-    if not place.path:
-        score -= 9
-    if is_of_c and place.kind in _SAYS_LITTLE:
-        score -= 4  # where only C was shown of the main thread, one with Python's frames tells more
-    if place.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY, Kind.RAY_GET):
-        score += 4
-    if thread.active and (kernel is None or kernel.state == "R"):
-        score += 2
-    if not main and not executing:
-        if place.kind in _BETWEEN and (not place.path or (thread.name and _is_service(thread.name))):
-            return -1  # a library's thread between two pieces of work, a service's between two beats
-        if place.kind is Kind.CHANNEL and _SERVES.search(short_name(place.path[0][0] if place.path else "").lower()):
-            return -1  # a server of messages between two requests
-        if thread.name and _is_service(thread.name):
-            if kernel is None and place.kind is Kind.CODE:
-                return -1  # its stack alone does not show the pause between two beats
-            score -= 8
-    return score
-
-
-_SAYS_LITTLE = frozenset({Kind.EVENT, Kind.LOCK, Kind.CODE})
-_BETWEEN = frozenset({Kind.EVENT, Kind.QUEUE, Kind.SLEEP})
-_SERVES = re.compile(r"serve|listen|accept|wait_connection|dispatch|routine|(^|_)(loop|worker|poller|reader|receiver|proxy|router)$")
-"""Functions of threads that wait for the next message by design."""
-
-
-def executes(thread: ThreadSample, frames: Sequence[Frame]) -> bool:
-    """Does it run a method for Ray? Ray's tracing wraps all functions of an actor's class, also those that a thread of its own runs."""
-    names = {short_name(f.function) for f in frames}
-    if not names & EXECUTORS:
-        return False
-    wrapped_only = names & EXECUTORS == {"_resume_span"}
-    own_thread = any(f.function == "Thread.run" and f.file == "threading.py" for f in frames) and not (thread.name or "").startswith(LOOP_THREADS)
-    return not (wrapped_only and own_thread)
-
-
-def _is_service(name: str) -> bool:
-    low = name.lower()
-    return any(w in low for w in ("heartbeat", "monitor", "watchdog", "metrics", "tqdm", "notify", "gcthread", "start_loop", "callback", "flusher"))

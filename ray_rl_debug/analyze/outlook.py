@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, 
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
+from ray_rl_debug.analyze.locks_in_ring import locks_in_ring
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
@@ -308,6 +309,7 @@ TABLE: tuple[Row, ...] = (
     Row("tries a lock that it has itself", Outlook.STANDS, tries_own_lock),
     Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
     Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
+    Row("its threads have the locks that they wait for", Outlook.STANDS, locks_in_ring),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),

@@ -24,13 +24,13 @@ from ray_rl_debug.analyze.limits import (
     RARE_CALL_S,
     USUAL_FACTOR,
 )
-from ray_rl_debug.analyze.main_activity import EXECUTORS
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
 from ray_rl_debug.analyze.outlook_naps import hung_for_long, lives
 from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, quiet_s, sleeps_with_gil
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.thread_scores import EXECUTORS
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import HANDED_OVER
 from ray_rl_debug.model.snapshot import Frame

@@ -11,12 +11,12 @@ from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, IDLE_KINDS, THR
 from ray_rl_debug.analyze.limits import RARE_CALL_S
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.lost_ends import sees_all_below
-from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
 from ray_rl_debug.analyze.pauses import has_loop, is_asleep, may_wake_soon, wakes_in_time, wakes_often
 from ray_rl_debug.analyze.pools import feeder_at_work
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.thread_scores import executes
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans, pool_rests
 from ray_rl_debug.analyze.waits_looks import AT_ADDRESS

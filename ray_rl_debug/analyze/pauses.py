@@ -25,11 +25,12 @@ from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.limits import FEW_WAKES, LONG_NAP_S, PLAIN_SLEEP_S, RARE_CALL_S
-from ray_rl_debug.analyze.main_activity import LOOP_THREADS, SeenThread
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling_locals import given_limit_s
+from ray_rl_debug.analyze.thread_scores import LOOP_THREADS
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Frame, Thread
 

@@ -9,9 +9,9 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.lanes import is_old, waits_within
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller
-from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.thread_scores import executes
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_calls import callers, callers_so_far, other_methods
 from ray_rl_debug.model.report import Certainty

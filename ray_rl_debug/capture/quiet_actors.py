@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS
-from ray_rl_debug.analyze.main_activity import LOOP_THREADS, see_threads
+from ray_rl_debug.analyze.main_activity import see_threads
+from ray_rl_debug.analyze.thread_scores import LOOP_THREADS
 from ray_rl_debug.collect.async_tasks.asked import as_read, decode_tasks
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import AsyncTask, CoreWorker, Node, Process, RayActor

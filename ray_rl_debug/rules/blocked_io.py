@@ -146,8 +146,7 @@ def _in_its_thread(scene: Scene) -> Iterator[Found]:
 
 
 def _waits_for_lock(one: Seen) -> bool:
-    thread = waiting_thread(one)
-    return thread is not None and thread.place.kind is Kind.LOCK
+    return any(t is not None and t.place.kind is Kind.LOCK for t in (one.telling, waiting_thread(one)))
 
 
 def _leaves_pipe_full(writer: Seen, edge: Edge) -> bool:

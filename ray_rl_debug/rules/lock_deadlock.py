@@ -6,15 +6,16 @@ Story
     that their own process has over another descriptor; or processes wait for each other in a ring of file locks and sockets.
 
 Evidence
-    All working threads of the process wait at locks, queues or joins, in every sample; or the source of their loops names nothing but variables;
-    or the kernel's table of locks names the process that tries.
+    All working threads of the process wait at locks, queues or joins, in every sample; or the source of their lines names the lock that each wants
+    and the ``with`` block in which the next one stands; or the source of their loops names nothing but variables; or the kernel's table of locks
+    names the process that tries.
 
 Remedy
     One order for locks; no fork with threads; time limits.
 
 Not this when
-    Another thread of the process works or waits for Ray and may release it, or the wait is for another process. In
-    stacks alone: nobody waits for it, and the wait has a time limit.
+    Another thread of the process works or waits for Ray and may release it (a thread that does not have the lock, as its source tells, may not), or
+    the wait is for another process. In stacks alone: nobody waits for it, and the wait has a time limit.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks, went_on
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.locks_in_ring import ring_of_threads
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.lost_ends import may_lack_holder
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
@@ -44,6 +46,7 @@ from ray_rl_debug.analyze.waits_semaphores import STARTED_TOGETHER_S, lost_lock,
 from ray_rl_debug.analyze.whole_looks import lacks_coroutines, lacks_new_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
+from ray_rl_debug.rules.rings_of_threads import finding_of_ring
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
 from ray_rl_debug.rules.told_locks import finding_of, finding_of_gone, gone_thread, told_of
 
@@ -89,6 +92,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _served_under_lock(scene)
     yield from _at_variables(scene)
     yield from _at_own_file(scene)
+    yield from _in_rings_of_threads(scene)
     for root, one in scene.process_roots():
         if (text := told_of(one)) is not None:
             yield Found(finding=finding_of(one, text, (ID, NAME, CAUSE)), explains=frozenset(root.nodes))
@@ -96,7 +100,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=finding_of_gone(one, name, (ID, NAME, CAUSE)), explains=frozenset(root.nodes))
     for root, one in (*scene.process_roots(), *_at_own_locks(scene), *_closed_drivers(scene)):
         thread = one.telling
-        if thread is None or one.is_stopped or one.is_at_work:
+        if thread is None or one.is_stopped or one.is_at_work or ring_of_threads(one):
             continue
         joins = thread.place.kind in _ENDED_BY_THREAD and one.followed is not None
         at_lock = thread.place.kind is Kind.LOCK and (scene.view.by_hand or _is_forked_alone(one, thread))
@@ -171,6 +175,14 @@ def _at_own_file(scene: Scene) -> Iterator[Found]:
         remedy = ["give the first lock or transaction back before its process waits for the second, or use one object or connection for both"]
         finding = make_finding(ID, NAME, CAUSE, Certainty.LIKELY, summary, who=[one.who()], evidence=evidence, remedy=remedy, phase=one.phase)
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _in_rings_of_threads(scene: Scene) -> Iterator[Found]:
+    """Processes whose threads have the locks that they wait for, as their source names them; nobody else need wait for such a process."""
+    lonely = (pair for kind in ("driver", "child", "ray-worker") for pair in scene.lonely(kind))
+    for root, one in (*scene.process_roots(), *lonely):
+        if ring := ring_of_threads(one):
+            yield Found(finding=finding_of_ring(scene, one, ring, (ID, NAME, CAUSE)), explains=frozenset(root.nodes))
 
 
 def _at_variables(scene: Scene) -> Iterator[Found]:

@@ -14,6 +14,10 @@ from typing import Any
 QUIET = ("healthy", "slow")
 
 TABLE = """
+barrier_under_lock | locks known by their names | main | lock-deadlock |
+weights_and_table | locks known by their names | main | lock-deadlock |
+buffer_flushed_inside | locks known by their names | main | lock-deadlock |
+client_under_lock | locks known by their names | server checker | blocked-io straggler | main
 pipeline_step        | recv against collective            | rank0                   | p2p-mismatch collective-mismatch          | rank1
 groups_of_step       | new_group against collective       | rank3                   | collective-mismatch init-deadlock         |
 mesh_of_four         | two groups crossed                 | rank0 rank1 rank2 rank3 | collective-mismatch                       |
@@ -119,7 +123,7 @@ received_by_threads  | mixed                              | rank2               
 parts_of_grades      | pool inside pool                   | grader                  | lock-deadlock                             |
 inbox_of_files       | queue with a slow producer         | sampler                 | blocked-io                                |
 ring_in_memory       | polls for what nobody makes        | sampler learner         | lock-deadlock producer-died blocked-io    |
-signal_to_save       | mixed                              | main                    | lock-deadlock                             |
+signal_to_save       | locks known by their names         | main                    | lock-deadlock                             |
 streamed_tokens      | client, server, handler, engine    | server                  | asyncio-stuck producer-died lock-deadlock |
 locks_of_coroutines  | mixed                              | main                    | asyncio-stuck lock-deadlock               |
 opened_pipes         | other end of a pipe                | main engine             | blocked-io lock-deadlock                  |
@@ -534,7 +538,6 @@ MISSED = {
     "second_node_missing-hang": "a launcher in its rendezvous: that the other node's never comes no fact of this machine tells; only possible",
     "lock_left_behind-hang": "slow: who made the lock file is not recorded, and its maker may live outside of the job, as it does in the twin",
     "router_of_backends-hang": "a router that tries a dead server again after a pause: its coroutines only sleep: slow",
-    "signal_to_save-hang": "possible: a lock of the main thread, taken in its own signal handler: which locks its stack holds below is not read",
     "versions_asked_for-hang": "coroutines poll by short calls: possible, as an early call took half as long",
     "names_of_versions-hang": "slow: two look for each other's files, and a third, which goes round for ever, might make one",
     "stop_word_missing-hang": "a rank that generates without an end: slow, the rank is named as possible; its twin looks the same",
