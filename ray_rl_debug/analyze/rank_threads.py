@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import node_of_rank
@@ -102,6 +103,12 @@ def any_peer_edges(world: World, one: Seen, op: str) -> Iterator[Edge]:
 def others(one: Seen) -> list[SeenThread]:
     """The threads of a process that do something of their own, without the one by which it is seen."""
     return [t for t in one.threads if t is not one.telling and t.score > 0 and t.place.path]
+
+
+def may_cross(one: Seen) -> bool:
+    """Does a rank stand in two collectives that may be of one group? Which call of another rank each of them meets is told by their order alone."""
+    beside = [t for t in others(one) if t.place.kind is Kind.COLLECTIVE] if len(one.threads) > 1 else []
+    return any(one.group is None or group_of(one.process, t.place, t.sample) in (None, one.group) for t in beside)
 
 
 def _counterpart(one: Seen, other: Seen) -> SeenThread | None:

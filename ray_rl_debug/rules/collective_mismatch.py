@@ -97,7 +97,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
     for world in scene.worlds:
         sites: dict[str, dict[int, list[Seen]]] = {}
         for one in world.members:
-            if one.place is not None and one.place.op in ROOTED and one.place.peer is not None and is_waiting(one) and one.motion is Motion.FROZEN:
+            if one.place is not None and one.place.op in ROOTED and one.place.peer is not None and is_waiting(one) and not one.is_at_work:
                 sites.setdefault(one.place.op, {}).setdefault(one.place.peer, []).append(one)
         for op, named in sites.items():
             if len(named) < 2:
@@ -105,6 +105,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
             least, *others = sorted(map(len, named.values()))
             # whom the others name was not read: then another side may be the smaller one
             unread = sum(one.place is not None and one.place.op == op for one in world.members) - sum(map(len, named.values()))
+            stands = all(one.motion is Motion.FROZEN for ranks in named.values() for one in ranks)
             odd = [one for ranks in named.values() if len(ranks) == least for one in ranks]
             odd_keys = {one.key for one in odd}
             waiting = [one for one in world.members if is_waiting(one)]
@@ -113,7 +114,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 ID,
                 NAME,
                 CAUSE,
-                Certainty.POSSIBLE if unread and least + unread >= others[0] else Certainty.LIKELY,
+                Certainty.POSSIBLE if not stands or (unread and least + unread >= others[0]) else Certainty.LIKELY,
                 f"the ranks of one {op} do not name the same rank: {sides}",
                 who=[one.who() for one in odd],
                 evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one.key not in odd_keys])],

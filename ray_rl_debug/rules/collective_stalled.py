@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.rank_threads import may_cross
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import bare, name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
@@ -60,9 +61,11 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         first = members[0]
         peers = [m.place.peer is None for m in members if m.place is not None]
+        if len({m.place.peer for m in members if m.place is not None} - {None}) > 1:
+            continue
         groups = [m.process.torch is None for m in members]
-        # which rank one of them names, or which groups it has, was not read: perhaps others
-        unread = any(any(told) and not all(told) for told in (peers, groups))
+        # which rank one of them names, which groups it has, or that a second collective of it is of another one, was not read
+        unread = any(any(told) and not all(told) for told in (peers, groups)) or any(map(may_cross, members))
         at_gpu = first.place is not None and first.place.op == GPU_COLLECTIVE
         retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())
         evidence = [stack_evidence(first), proc_evidence(first, _alike(members))]
