@@ -17,12 +17,13 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.view import SHELLS, View
-from ray_rl_debug.analyze.waits_children import has_process_pool, to_unseen, waits_for_work, writers_of
+from ray_rl_debug.analyze.view import SHELLS, View, program_of
+from ray_rl_debug.analyze.waits_children import has_process_pool, to_unseen, to_unseen_child, waits_for_work, writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import RayActor
@@ -83,7 +84,7 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await the end or the output of a child process, or that it reads; not to servers, which do not end."""
     for one in view.seen.values():
         for end in one.ends:
-            if not end.is_still or rank(end) >= SERVES_RANK:
+            if not end.may_be_still or rank(end) >= SERVES_RANK:
                 continue
             awaited = {t.awaited.pid for t in end.tasks if t.awaited is not None and t.awaited.pid is not None}
             children = [c for c in view.children(one) if c.process.pid in awaited]
@@ -92,9 +93,8 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
                 evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
                 op = INPUT if all(t.awaited is not None and (t.awaited.detail or "").endswith(INPUT) for t in end.tasks) else ""
-                yield Edge(
-                    source=one.key, target=child.key, why=Why.AWAITED_CHILD, op=op, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN
-                )
+                sure = Certainty.PROVEN if end.is_still else Certainty.POSSIBLE  # whether it stood at both reads is not known
+                yield Edge(source=one.key, target=child.key, why=Why.AWAITED_CHILD, op=op, evidence=f"{evidence}: {child.at()}", certainty=sure)
             for pid in sorted(awaited):
                 if (one.node.name, pid) not in view.by_node_pid and pid not in {e.pid for e in one.node.ended}:
                     yield to_unseen(one, f"child {pid}", Why.AWAITED_CHILD)
@@ -105,7 +105,8 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
 def awaited_pool_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await a result of a pool of processes to the workers of the pool that have work.
 
-    Which of them has the piece that is awaited is not known: any may bring it. A thread that works in the process may have it as well.
+    Which of them has the piece that is awaited is not known: any may bring it, also one that was not seen. A thread that works in the process may
+    have it as well.
     Who gave up in time meanwhile and asks once more waits for them as well.
     """
     for one in view.seen.values():
@@ -117,6 +118,8 @@ def awaited_pool_edges(view: View) -> Iterator[Edge]:
                 continue
             evidence = f"{len(ends[0].tasks)} at {ends[0].at} for a result of its pool; pid {child.process.pid} has work: {child.at()}"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY, among=POOL_WORKERS)
+        if lacks_child(view, one, ended=sum(c.has_ended for c in view.children(one))):
+            yield msgspec.structs.replace(to_unseen_child(one, Why.CHILD_QUEUE), among=POOL_WORKERS)
 
 
 POOL_WORKERS = "workers of its pool"
@@ -137,7 +140,7 @@ def _adopted(view: View, one: Seen, pids: Iterable[int]) -> list[Seen]:
     """Of these the ones that do not say whose children they are, as only a parent may wait for their end; and what shells among them run, if seen."""
     keys = (view.by_node_pid.get((one.node.name, pid)) for pid in pids)
     found = [view.seen[key] for key in keys if key is not None]
-    shells = [s for s in found if s.process.comm in SHELLS and not s.threads and s.process.ppid == one.process.pid]
+    shells = [s for s in found if program_of(s.process) in SHELLS and not s.threads and s.process.ppid == one.process.pid]
     return [s for s in found if s.process.ppid is None] + [s for shell in shells for s in (view.children(shell) or (shell,))]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.await_chains import is_read_in_part
 from ray_rl_debug.analyze.connections import clients, is_served, lacks_listener, socket_owners
 from ray_rl_debug.analyze.coroutines import is_apart, is_write, serves, waits_for_requests
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -85,7 +86,9 @@ def keeps_requests_back(one: Seen, *, unread: bool = False) -> bool:
     Args:
         unread: Or may it be one, for all that was read?
     """
-    tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t, unread=unread) or (not serves(t) and not is_apart(t))]
+    # one that was not read to its end may do something else than read at a client
+    asked = [t for t in one.process.async_tasks or () if not serves(t) or (not unread and is_read_in_part(t))]
+    tasks = [t for t in one.process.async_tasks or () if waits_for_requests(t, unread=unread) or (t in asked and not is_apart(t))]
     serves_at = any(s.state == "LISTEN" or is_served(one, s) for s in one.process.sockets or ())
     if not tasks or not (serves_at or lacks_listener(one)) or one.is_stopped:
         return False

@@ -56,18 +56,18 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
         if has_orphans(view, one) or (one.process.child_count is not None and not sees_all_below(view, one)):
-            yield _to_unseen_child(one, Why.CHILD_QUEUE)
+            yield to_unseen_child(one, Why.CHILD_QUEUE)
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:
         if living_workers(one) == 0:
             return
-        yield _to_unseen_child(one, Why.CHILD_QUEUE)  # a pool tells of workers that died: one that was not seen may have the work
+        yield to_unseen_child(one, Why.CHILD_QUEUE)  # a pool tells of workers that died: one that was not seen may have the work
     # each end is told at a descriptor of its own, and the first wakes it
     at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
     ended = sum(c.has_ended for c in view.children(one))
     if not named and (has_orphans(view, one) or (why is not Why.CHILD and lacks_child(view, one, ended=ended))):
-        yield _to_unseen_child(one, why)
+        yield to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
@@ -254,5 +254,5 @@ def to_unseen(one: Seen, what: str, why: Why = Why.PIPE) -> Edge:
     return Edge(source=one.key, target=target, why=why, evidence=evidence, certainty=Certainty.PROVEN)
 
 
-def _to_unseen_child(one: Seen, why: Why) -> Edge:
+def to_unseen_child(one: Seen, why: Why) -> Edge:
     return to_unseen(one, f"what a child of pid {one.process.pid} should deliver", why)

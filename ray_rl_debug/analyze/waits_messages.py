@@ -23,7 +23,9 @@ from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Socket
 
 MESSENGER = "ZMQbg/IO"
-"""How the library calls its threads in the kernel."""
+"""How the library calls these threads in the kernel."""
+_OF_LIBRARY = "ZMQbg/"
+"""And all of its own."""
 _FRAMES = "zmq/sugar/"
 _AMONG = "ends of its messages"
 _ENDS = "the other ends of messages"
@@ -70,9 +72,10 @@ def _is_at_library(thread: SeenThread) -> bool:
 
 
 def _messengers(one: Seen) -> int:
-    """How many threads of the library it has."""
+    """How many threads of the library it has that read its connections: at least one where any of the library is there."""
     rests = sum(count for name, count in (one.process.idle_threads or {}).items() if name.startswith(MESSENGER))
-    return rests + sum(t.comm.startswith(MESSENGER) for t in one.process.threads)
+    found = rests + sum(t.comm.startswith(MESSENGER) for t in one.process.threads)
+    return found or int(any(t.comm.startswith(_OF_LIBRARY) for t in one.process.threads))
 
 
 def _handed(one: Seen) -> str | None:
