@@ -5,7 +5,7 @@ from __future__ import annotations
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.view import SHELLS, View
+from ray_rl_debug.analyze.view import SHELLS, View, program_of
 from ray_rl_debug.model.snapshot import EndedProcess
 
 
@@ -14,7 +14,7 @@ def script_goes_on(view: View, one: Seen) -> bool:
     if one.kind is not Kind.CHILD:
         return False
     children = (view.seen[k].process for k in view.below.get((one.node.name, one.process.pid), ()))
-    return any(t.run_slices for child in children if child.comm in SHELLS for t in child.threads)
+    return any(t.run_slices for child in children if program_of(child) in SHELLS for t in child.threads)
 
 
 def thread_ended(one: Seen) -> bool:

@@ -107,12 +107,21 @@ def pausing_helper(one: Seen) -> SeenThread | None:
 def timer_of(one: Seen) -> SeenThread | None:
     """A timer of its own whose time comes soon, as far as is known: what it does then is all that it is there for."""
     timers = (t for t in one.threads if t is not one.telling and t.stack.once(_is_timer))
-    return next((t for t in timers if t.kernel is None or _wakes_once(one, t.kernel)), None)
+    return next((t for t in timers if t.kernel is None or _wakes_once(one, t.kernel) or (not t.place.path and _lacks_clock(one, t.kernel))), None)
 
 
 def _wakes_once(one: Seen, kernel: Thread) -> bool:
     """Has it slept through the window, woken by the looks alone, and does its clock wake it within the time that answers take?"""
-    return may_end(kernel) and (kernel.run_slices or 0) <= 2 * one.looks
+    return may_end(kernel) and _slept(one, kernel)
+
+
+def _lacks_clock(one: Seen, kernel: Thread) -> bool:
+    """Of one that is known to wait for its time: was not read when that comes?"""
+    return kernel.wakes_in_s is None and _slept(one, kernel)
+
+
+def _slept(one: Seen, kernel: Thread) -> bool:
+    return (kernel.run_slices or 0) <= 2 * one.looks
 
 
 def _is_timer(frames: Sequence[Frame]) -> bool:

@@ -159,7 +159,8 @@ def _serves_beside(one: Seen) -> bool:
     ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
     for thread in one.threads:
         watched = thread.kernel.waits_on_fds if thread.kernel is not None else None
-        at_port = thread.place.op == _SERVES or thread.listens or one.process.sockets is None or not ports.isdisjoint(watched or ())
+        may_watch = bool(ports) if watched is None else not ports.isdisjoint(watched)
+        at_port = thread.place.op == _SERVES or thread.listens or one.process.sockets is None or may_watch
         if thread is not one.telling and thread.place.kind is Kind.LOOP_IDLE and at_port:
             return True
     return False

@@ -302,12 +302,14 @@ def is_blind(one: Seen) -> bool:
 
 
 def _lacks_coroutine(one: Seen) -> bool:
-    """Does a coroutine wait for others, and was none of those read? Or were only such read as go round apart, and not the one that its loop runs?"""
+    """Does a coroutine wait for others, and were those not read? Or were only such read as go round apart, and not the one that its loop runs?"""
     tasks = one.process.async_tasks or ()
     if tasks and all(map(is_apart, tasks)) and any(t.stack.once(_runs_to_end) for t in one.threads):
         return True
     known = {t.address for t in tasks}
-    return any(t.awaited is not None and t.awaited.tasks and known.isdisjoint(t.awaited.tasks) for t in tasks)
+    awaited = [t.awaited.tasks for t in tasks if t.awaited is not None and t.awaited.tasks]
+    # of several that are awaited some may be done; a timer of none that was read is of one that is not
+    return any(map(known.isdisjoint, awaited)) or (untold_timers(one) > 0 and not all(map(known.issuperset, awaited)))
 
 
 def _runs_to_end(frames: Sequence[Frame]) -> bool:
@@ -343,12 +345,12 @@ def is_half_read(view: View, one: Seen) -> bool:
 
 
 def kernel_was_read(view: View) -> bool:
-    """Did the kernel tell of the threads of any process? Stacks that somebody collected by hand come without."""
+    """Was the kernel asked of any process? Stacks that somebody collected by hand come without; who reads them here counts over a window."""
     return view.once(_kernel_was_read)
 
 
 def _kernel_was_read(view: View) -> bool:
-    return any(one.process.threads for one in view)
+    return any(one.process.threads or one.process.window_s is not None for one in view)
 
 
 def _channels_were_read(view: View) -> bool:

@@ -41,6 +41,11 @@ JUDGED_KINDS = frozenset({"ray-worker", "driver", "child", "named", "other"})
 SHELLS = frozenset({"sh", "bash", "dash", "stdbuf"})
 
 
+def program_of(process: Process) -> str | None:
+    """What the kernel calls its program; its first thread has that name, too."""
+    return process.comm or next((t.comm for t in process.threads if t.tid == process.pid), None)
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the rules may look at."""
 
@@ -123,7 +128,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         direct = [self.seen[key] for key in self.below.get((parent.node.name, parent.process.pid), ())]
         found: list[Seen] = []
         for child in direct:
-            is_shell = not child.threads and child.process.comm in SHELLS
+            is_shell = not child.threads and program_of(child.process) in SHELLS
             below = self.children(child) if is_shell or _is_fork_server(child) else ()
             found.extend(below or ((child,) if is_shell or not _is_fork_server(child) else ()))
         return tuple(found)

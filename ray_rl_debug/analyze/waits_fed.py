@@ -76,16 +76,24 @@ _RANKS = "its ranks"
 
 
 def _feeds_itself(view: View, one: Seen, fd: int | None) -> bool:
-    """Does it alone hold the other end of the pipe that it reads, as who inherited both may? Then nobody is left who writes."""
+    """Does it alone hold the other end of the pipe that it reads, as who inherited both may? Then nobody is left who writes.
+
+    Who made a queue has both ends of its pipe: a parent that holds one was not read to the end.
+    """
     read = next((h for h in one.process.files or () if h.fd == fd and h.kind == "pipe" and h.inode is not None), None)
     if read is None or any(other.process.files is None and not other.has_ended for other in view if other.node is one.node):
         return False
-    held = [other for other in view if other.node is one.node and any(_is_end(h, read) for h in other.process.files or ())]
+    on_node = [other for other in view if other.node is one.node]
+    held = [o for o in on_node if any(_is_end(h, read) and (h.writable is not False or _made_it(o, one)) for h in o.process.files or ())]
     return held == [one]
 
 
 def _is_end(held: OpenFile, read: OpenFile) -> bool:
-    return held.kind == "pipe" and held.inode in (read.inode, None) and held is not read and held.writable is not False
+    return held.kind == "pipe" and held.inode in (read.inode, None) and held is not read
+
+
+def _made_it(other: Seen, one: Seen) -> bool:
+    return other.process.pid == one.process.ppid
 
 
 def _is_elsewhere(one: Seen, kernel: Thread | None) -> bool:

@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.kernel_calls import NEWS
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.view import View, program_of
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Thread
 
@@ -43,7 +43,7 @@ def news_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
 
 def _follows_in_vain(view: View, one: Seen) -> bool:
     """Does it follow a file for ever, while a thread of its parent waits for its end?"""
-    ppid = one.process.ppid if one.process.comm in _FOLLOWERS else None
+    ppid = one.process.ppid if program_of(one.process) in _FOLLOWERS else None
     parent = view.by_node_pid.get((one.node.name, ppid)) if ppid is not None else None
     return parent is not None and any(t.place.kind is Kind.CHILD for t in view.seen[parent].threads)
 

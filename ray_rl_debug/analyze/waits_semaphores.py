@@ -173,8 +173,20 @@ def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) ->
         does = "has ended" if other.has_ended else "has used it and does not" if users else "has it too and does not"
         evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {other.process.pid} {does}"
         yield Edge(source=one.key, target=other.key, why=Why.GIVERS, op=MEETING, evidence=evidence, certainty=Certainty.LIKELY)
-    if not absent or None in keys or any(lacks_child(view, other) for other in absent):
+    unread = not users and _lacks_row(view, one, semaphore)
+    if not absent or None in keys or unread or any(lacks_child(view, other) for other in absent):
         yield msgspec.structs.replace(to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS), op=MEETING)
+
+
+def _lacks_row(view: View, one: Seen, semaphore: SharedSemaphore) -> bool:
+    """Does a fellow have all other semaphores that a process has, and this one not? They came with one start; of it a row was not read."""
+    own = _inodes(one) - {semaphore.inode}
+    fellows = (s for s in view if s.node is one.node and s is not one and s.process.ppid == one.process.ppid and not s.has_ended)
+    return bool(own) and any(own <= (had := _inodes(s)) and semaphore.inode not in had for s in fellows)
+
+
+def _inodes(one: Seen) -> set[int | None]:
+    return {f.inode for f in one.process.files or () if f.path.startswith(SEGMENT)}
 
 
 def lost_lock(view: View, one: Seen) -> bool:

@@ -296,6 +296,20 @@ threads_of_rank_cross       | process 13268: torch          | in which of its gr
 turn_of_condition-healthy   | process 26293: async_tasks[0].stable | whether a coroutine stands while another one pauses
 lines_through_proxy-healthy | process 16500: async_tasks[3].chain[0] | in which code a coroutine sleeps before it passes a line on
 meeting_of_pool             | semaphores[0].uses[1]         | who has only taken what the parties of a barrier give
+quiet/turns_under_lock-1     | process 5647: threads         | in which call of the kernel a thread sleeps that has the lock
+placed_behind_others-healthy.2 | process 29334: threads[7].wakes_in_s | when the time of a timer comes
+threads_of_rank_cross       | process 13267: threads[0]      | what the kernel says of a rank whose other thread has joined as well
+threads_of_rank_cross       | process 13268: samples[2].threads[0].locals[1] | in which group a rank is that stands in two collectives
+verified_in_time-healthy    | process 21749                  | the worker of a pool that a coroutine waits for
+spans_of_rollout            | process 10420: async_tasks[3].chain[2].file | whose a coroutine is that waits for a lock
+queue_of_dataset-healthy    | process 19428: files[3]        | who holds the writing end of a queue
+barrier_tried_again-healthy | process 29100: files[10]       | that a party has the barrier
+weights_from_source         | process 4205: threads[0].run_slices | that a rank stands still which names another source
+samples_pushed              | process 26874: threads[1]      | at which port the loop of a thread listens
+long_prompts                | process 11049: async_tasks[0].stable | whether a coroutine was there before that writes to a child
+followed_log                | process 22169: comm            | which program follows a file; its thread tells it too
+lines_through_proxy-healthy | process 16500: async_tasks[3]  | the coroutine of which only a timer is left
+tokens_by_zmq               | process 13924: threads[2]      | the thread of ZeroMQ that reads
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
