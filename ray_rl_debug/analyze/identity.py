@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.by_hand import source_of, stands_for
 from ray_rl_debug.analyze.engine_parts import EnginePart, Parts, owner_name
 from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
 from ray_rl_debug.analyze.stacks import Stack, Stacks
-from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayState
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayState, TorchGroup
 
 Row = TypeVar("Row")
 
@@ -96,8 +96,8 @@ def identify(
     size = _int(env.get("WORLD_SIZE"))
     if rank is not None and source != "arguments" and parent is not None and (parent.env or parent.env_now) and rank == _own_rank(parent):
         rank, size = None, None
-    default = next((g for g in process.torch.groups if g.is_default), None) if rank is None and process.torch is not None else None
-    if default is not None and default.rank is not None:
+    default = _default_group(process) if rank is None else None
+    if default is not None and default.rank is not None and not _is_copy(default, parent):
         rank, size, source = default.rank, default.size, "torch"
     if part is not None:
         role, rank, size, source = "engine", part.rank, None, "title"
@@ -216,6 +216,16 @@ def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None,
         return f"{name} ({count} ranks)" if count > 1 else name
     name = agent_lightning or _program(process.title.strip() or process.comm or "process")
     return f"{name} (pid {process.pid})" if process.pid else name
+
+
+def _default_group(process: Process) -> TorchGroup | None:
+    return next((g for g in process.torch.groups if g.is_default), None) if process.torch is not None else None
+
+
+def _is_copy(group: TorchGroup, parent: Process | None) -> bool:
+    """Does the parent of a process have the same group at the same address? Then it was forked with a copy of it, and is no rank there."""
+    own = _default_group(parent) if parent is not None else None
+    return own is not None and group.address is not None and group.address == own.address
 
 
 _SEVERAL = re.compile(

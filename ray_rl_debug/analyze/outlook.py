@@ -122,7 +122,7 @@ def _advanced(f: Facts) -> str | None:
 
 def _counted(f: Facts) -> str | None:
     sure = f.joined.still.get(f.one.key) in (Certainty.PROVEN, Certainty.LIKELY)
-    return "its counters stand still" if sure and not f.one.threads else None
+    return "its counters stand still" if sure and not f.one.threads and not f.lacks_stack else None
 
 
 def _fellow_goes_on(f: Facts) -> str | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ray_rl_debug.analyze.call_ages import CallAge, call_age
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.pauses import is_asleep, is_half_read, kernel_was_read
+from ray_rl_debug.analyze.pauses import is_asleep, is_half_read, kernel_was_read, lacks_stack
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
@@ -59,7 +59,7 @@ class Facts(NamedTuple):
     @property
     def lacks_stack(self) -> bool:
         """Is it a Python of which no stack was read, where stacks of others were?"""
-        return self.one.process.python is not None and not self.one.threads and not self.one.process.samples and self.view.has_stacks
+        return lacks_stack(self.view, self.one)
 
 
 def facts_of(view: View, one: Seen, waits: Sequence[Edge], joined: Joined, asked: Sequence[Edge]) -> Facts:

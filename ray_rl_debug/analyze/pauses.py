@@ -344,6 +344,11 @@ def is_half_read(view: View, one: Seen) -> bool:
     return sleeps_somewhere and thread.place.kind is Kind.CODE and view.once(_channels_were_read)
 
 
+def lacks_stack(view: View, one: Seen) -> bool:
+    """Is it a Python of which no stack was read, where stacks of others were?"""
+    return one.process.python is not None and not one.threads and not one.process.samples and view.has_stacks
+
+
 def kernel_was_read(view: View) -> bool:
     """Was the kernel asked of any process? Stacks that somebody collected by hand come without; who reads them here counts over a window."""
     return view.once(_kernel_was_read)

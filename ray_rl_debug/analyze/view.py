@@ -134,6 +134,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(found)
 
 
+def _with_window(node: Node, process: Process) -> Process:
+    """Counts without a time are no rates: where that of one process was not read, they were taken over about that of its node."""
+    lacks = process.window_s is None and process.threads and node.window_s
+    return msgspec.structs.replace(process, window_s=node.window_s) if lacks else process
+
+
 def _whos(_: View) -> dict[str, Who]:
     """Filled as they are asked for: victims and the list of all processes name most of them twice."""
     return {}
@@ -180,6 +186,7 @@ def build_view(snapshot: Snapshot) -> View:
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
         looks = max((asked, *[len(p.samples) for p in node.processes]))
+        is_timed = any(p.window_s is not None for p in node.processes)
         for process in node.processes:
             if process.kind not in JUDGED_KINDS:
                 continue
@@ -187,6 +194,7 @@ def build_view(snapshot: Snapshot) -> View:
             if moves:
                 process = with_names(process)
                 moves = not is_steady(process)
+            process = _with_window(node, process) if is_timed else process
             process = drop_torn(process) if moves else process
             process = forget_inherited_tasks(stacks, node, process) if process.async_tasks else process
             process = settle_polls(stacks, node, process) if moves else process

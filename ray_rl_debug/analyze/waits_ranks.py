@@ -166,7 +166,8 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         op = site[0] or "collective"
         for target, evidence in said:
             if not beside.has_joined(target, site):
-                its = Certainty.POSSIBLE if _may_be_through(op, target, len(said) + len(world.missing)) else beside.certainty(one, target, sure)
+                untold = _may_be_through(op, target, len(said) + len(world.missing)) or _is_untold_in_c(one, target)
+                its = Certainty.POSSIBLE if untold else beside.certainty(one, target, sure)
                 yield Edge(source=one.key, target=target.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=its)
         yield from _missing_edges(one, op, missing)
     if absent or in_p2p:
@@ -217,6 +218,11 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
 def _may_be_through(op: str, other: Seen, absent: int) -> bool:
     """Is it one of several idle ranks, in a call that whoever has taken its part leaves before the others come? Who was not seen may be idle too."""
     return op in ROOTED and absent > 1 and other.is_idle and not other.is_stopped
+
+
+def _is_untold_in_c(one: Seen, other: Seen) -> bool:
+    """Does `one` wait in C, as was read there, and was not read what `other` does in C? It stands at a line that may wait for the same."""
+    return bool(one.process.in_c) and not other.process.in_c and other.kind is Kind.CODE and not other.is_stopped
 
 
 def _meet_all(sites: Iterable[Site]) -> bool:

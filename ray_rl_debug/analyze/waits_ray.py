@@ -18,6 +18,7 @@ from ray_rl_debug.analyze.framework_places import GROUP_WAIT
 from ray_rl_debug.analyze.handlers import lacks_setter
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
+from ray_rl_debug.analyze.pauses import lacks_stack
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
@@ -142,7 +143,8 @@ def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
         if found and complete:
             continue
         owned = [task for task in (one.core.owned if one.core else ()) if task.task_id not in watched]
-        guessed = [e for task in owned for e in _edges_of_task(view, index, one, task.task_id, "ray.get", Certainty.LIKELY)]
+        sure = Certainty.POSSIBLE if lacks_stack(view, one) else Certainty.LIKELY  # it may wait for something else
+        guessed = [e for task in owned for e in _edges_of_task(view, index, one, task.task_id, "ray.get", sure)]
         # while it gets results, nothing says that it waits for whatever else it owns
         moving = [e for e in guessed if e.target in view.seen and view.seen[e.target].motion is Motion.MOVING]
         guessed = moving or guessed
