@@ -67,6 +67,17 @@ def is_read_in_part(task: AsyncTask) -> bool:
     return task.awaited.kind == "subprocess" and any(f.file is None for f in task.chain)
 
 
+def is_cut(task: AsyncTask, others: Iterable[AsyncTask]) -> bool:
+    """Is a coroutine of own code at a bare future, at a line that awaits a call, as the source does not tell who brings it, and tells of others?
+
+    Then what was called was not read, and it may rest there by design.
+    """
+    at = task.chain[-1] if task.chain else None
+    if at is None or at.brings is not None or task.awaited is None or task.awaited.kind != "future" or not is_own(at):
+        return False
+    return any(f.brings is not None and f.file == at.file for t in others for f in t.chain)
+
+
 def awaits_core(task: AsyncTask) -> bool:
     """Does it wait for a step of gRPC's core, whose connection no frame tells?"""
     return bool(task.chain) and task.chain[-1] == _CORE and task.awaited is not None and task.awaited.kind == "socket" and task.awaited.fd is None

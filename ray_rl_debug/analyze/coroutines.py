@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from ray_rl_debug.analyze.await_chains import told_by
+from ray_rl_debug.analyze.await_chains import is_cut, told_by
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.analyze.roots import roots
@@ -150,7 +150,7 @@ class Coroutines:
 
 def _is_still(process: Process, end: End) -> bool:
     read_twice = any(t.stable is not None for t in process.async_tasks or ())
-    if any(t.stable is False or (t.stable is None and read_twice) for t in end.tasks):
+    if any(t.stable is False or (t.stable is None and read_twice) or is_cut(t, process.async_tasks or ()) for t in end.tasks):
         return False
     return not any(s.quiet_s is None or process.window_s is None or s.quiet_s < process.window_s for s in _timed_sockets(process, end))
 

@@ -50,12 +50,14 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         yield to_unseen(one, f"child {number}" if number is not None and number > 0 else f"a child of pid {one.process.pid}")
         return
     working = [c for c in children if not waits_for_work(c) or c.motion is Motion.MOVING]
+    lacks_one = lacks_child(view, one, ended=sum(c.has_ended for c in view.children(one)))
     if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
         # no child has the work that is waited for: it died with one
         for child in (c for c in view.children(one) if c.has_ended):
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
-        if has_orphans(view, one) or (one.process.child_count is not None and not sees_all_below(view, one)):
+        lacks_only = lacks_one and all(map(is_tracker, view.children(one)))
+        if lacks_only or has_orphans(view, one) or (one.process.child_count is not None and not sees_all_below(view, one)):
             yield to_unseen_child(one, Why.CHILD_QUEUE)
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:
@@ -65,8 +67,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     # each end is told at a descriptor of its own, and the first wakes it
     at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
-    ended = sum(c.has_ended for c in view.children(one))
-    if not named and (has_orphans(view, one) or (why is not Why.CHILD and lacks_child(view, one, ended=ended))):
+    if not named and (has_orphans(view, one) or (why is not Why.CHILD and lacks_one)):
         yield to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.pauses import has_loop
+from ray_rl_debug.analyze.pauses import has_loop, kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -21,8 +21,12 @@ from ray_rl_debug.model.report import Certainty
 
 def generator_edges(view: View) -> Iterator[Edge]:
     """From actors whose one running call shows no frame to the process that has made the call."""
-    held = [one for one in view.at(Kind.RAY_IDLE) if _is_held_back(one)]
+    still = [one for one in view.at(Kind.RAY_IDLE) if _shows_no_frame(one)]
+    held = [one for one in still if one.motion is Motion.FROZEN and kernel_call(one.telling.kernel if one.telling else None) == "futex"]
     callers = {t.task_id: other for other in view if other.core is not None for t in other.core.owned} if held else {}
+    for one in still if kernel_was_read(view) else ():
+        if one.telling is not None and one.telling.kernel is None:
+            yield to_unseen(one, f"what {one.identity.label} waits for in its call", Why.READER)
     for one in held:
         call = one.core.running_task_ids[0] if one.core is not None else ""
         reader = callers.get(call)
@@ -52,10 +56,9 @@ _CALLERS = "its callers"
 _MOST_NAMED = 3
 
 
-def _is_held_back(one: Seen) -> bool:
+def _shows_no_frame(one: Seen) -> bool:
     """Does an actor with a thread idle in Ray's code run one call that shows no frame?"""
     core, thread = one.core, one.telling
     if core is None or len(core.running_task_ids) != 1 or thread is None or one.process.async_tasks or has_loop(one):
         return False
-    rests = one.motion is Motion.FROZEN and not one.is_stopped
-    return rests and kernel_call(thread.kernel) == "futex" and not any(t.place.path for t in one.threads)
+    return not one.is_stopped and not one.is_at_work and not any(t.place.path for t in one.threads)

@@ -129,6 +129,8 @@ def _to_those_who_may_give(view: View, one: Seen, semaphore: SharedSemaphore, ot
     """To all who have a semaphore that nobody has taken."""
     if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in others):
         yield to_unseen(one, "the semaphore of multiprocessing", Why.GIVERS)
+    at_it = {pid for pid, _ in semaphore.waiters}
+    others = [o for o in others if o.process.pid not in at_it] or others  # who waits there itself gives nothing
     nobody = "nobody keeps" if is_given else "nobody has taken"
     for other in others:
         evidence = f"{nobody} the semaphore of multiprocessing; pid {other.process.pid} has it too, and may give it"
@@ -276,14 +278,15 @@ def _others_at(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) ->
     """Who else has a semaphore that nobody has taken, as those have that wait at a barrier: any of them may give it.
 
     Empty where not all were seen that may have it: a process whose files were not read, or one whose parent is not here. A lock is no such
-    semaphore: who finds it taken knows that somebody took it.
+    semaphore: who finds it taken knows that somebody took it. A parent that waits for the end of its children gives them nothing before.
     """
     family = [s for s in view if s.node is one.node and not s.has_ended]
     unknown = any(s.process.files is None or (s.process.kind == "child" and (node.name, s.process.ppid) not in view.by_node_pid) for s in family)
     ended = any(s.has_ended for s in view if s.node is one.node)
     if semaphore.maximum == 1 or semaphore.unread or unknown or ended or one.is_idle:
         return []
-    return [s for s in family if s is not one and any(f.inode == semaphore.inode and f.path.startswith(SEGMENT) for f in s.process.files or ())]
+    have_it = [s for s in family if s is not one and semaphore.inode in _inodes(s)]
+    return [s for s in have_it if s.kind is not Kind.CHILD or s.process.pid != one.process.ppid] or have_it
 
 
 SEGMENT = "/dev/shm/sem."
