@@ -1,7 +1,7 @@
 """Every single fact of a snapshot taken away in turn: ``PYTHONPATH=tests python -m cases.taken_away [FILE...] [--every N] [--start M]``.
 
 A fact that is missing may turn an answer into *possible* or *unknown*. It must never accuse anybody else: nobody of a healthy run, and in a hang
-nobody but the culprit. Without files the recorded cases are judged.
+nobody but the culprit. Without files everything that was recorded is judged.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from ray_rl_debug.model.report import Certainty, Report, Who
 from ray_rl_debug.model.snapshot import Fact, Node, Snapshot
 
 T = TypeVar("T", bound=Fact)
+_TESTS = Path(__file__).resolve().parents[1]
+RECORDED = sorted(f for folder in ("cases/RRD*", "kinds/recorded", "quiet/recorded", "data/gpu") for f in _TESTS.glob(f"{folder}/*.json.gz"))
+"""Every recorded run: cases, kinds of hang with their healthy twins, quiet runs, and runs on cards."""
 _NAMES = frozenset({"node_id", "name", "ip", "boot_id", "pid", "kind", "options"})
 """Not facts about the run, but what facts are filed under."""
 _WHOLE = frozenset({"frames", "stacks", "doors", "clock", "versions", "timing"})
@@ -123,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="keep the snapshots that accuse somebody there")
     options = parser.parse_args(arguments)
     total = bad = 0
-    for file in options.file or sorted(Path(__file__).parent.glob("RRD*/*.json.gz")):
+    for file in options.file or RECORDED:
         snapshot = load((file,)).snapshot
         if snapshot is None:
             continue
