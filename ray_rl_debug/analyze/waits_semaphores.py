@@ -130,11 +130,15 @@ def _to_those_who_may_give(view: View, one: Seen, semaphore: SharedSemaphore, ot
     if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in others):
         yield to_unseen(one, "the semaphore of multiprocessing", Why.GIVERS)
     at_it = {pid for pid, _ in semaphore.waiters}
-    others = [o for o in others if o.process.pid not in at_it] or others  # who waits there itself gives nothing
+    absent = [o for o in others if o.process.pid not in at_it]
+    at_barrier = not semaphore.uses and one.telling is not None and one.telling.stack.once(_is_at_barrier)
+    op = MEETING if absent and at_barrier else ""
+    sure = Certainty.POSSIBLE if op and len(absent) > 1 else Certainty.LIKELY  # which of them is a party was not read
+    others = absent or others  # who waits there itself gives nothing
     nobody = "nobody keeps" if is_given else "nobody has taken"
     for other in others:
         evidence = f"{nobody} the semaphore of multiprocessing; pid {other.process.pid} has it too, and may give it"
-        yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
+        yield Edge(source=one.key, target=other.key, why=Why.GIVERS, op=op, evidence=evidence, certainty=sure)
 
 
 def _to_unread_takers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, *, is_taken_by_known: bool) -> Iterator[Edge]:
