@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.engines import may_hold_requests
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks, wakes_soon
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
@@ -120,7 +122,7 @@ def _restarts(of: Quiet) -> Verdict | None:
     return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
 
 
-def _awaits_unseen(of: Quiet) -> Verdict | None:
+def _awaits_unseen_actor(of: Quiet) -> Verdict | None:
     unseen = _unseen_end(of.scene)
     if unseen is None:
         return None
@@ -166,9 +168,9 @@ def _goes_on(of: Quiet) -> Verdict | None:
 
 
 def _is_idle(of: Quiet) -> Verdict | None:
-    # a driver that waits for a result is no user who thinks, even where nobody seems to work on it
+    # a driver that waits for a result is no user who thinks, even where nobody seems to work on it; nor is who awaits one of somebody unseen
     asks = any(s.process.kind == "driver" and (s.kind in WAITS_FOR_RAY or _pauses_in_step(s)) for s in of.seen)
-    if asks or not all(s.is_idle for s in of.seen if s.process.kind != "driver") or _has_work(of.scene):
+    if asks or _awaits_somebody_unseen(of.scene) or not all(s.is_idle for s in of.seen if s.process.kind != "driver") or _has_work(of.scene):
         return None
     over = ended(of.scene) or awaits_loop(of.scene)
     if over is not None:
@@ -214,7 +216,7 @@ _TABLE: tuple[Callable[[Quiet], Verdict | None], ...] = (
     _is_not_overdue,
     _nobody_was_seen,
     _restarts,
-    _awaits_unseen,
+    _awaits_unseen_actor,
     _only_polls_finish,
     _requests_unread,
     _at_unseen_gpu,
@@ -296,6 +298,12 @@ def _unseen_end(scene: Scene) -> str | None:
 def _pauses_in_step(driver: Seen) -> bool:
     """Does it sleep in a function that its program calls? Who waits for a user sleeps in the outermost one, or until a time is over."""
     return driver.kind is Kind.SLEEP and driver.place is not None and is_within(driver.place) and not gives_up(driver)
+
+
+def _awaits_somebody_unseen(scene: Scene) -> bool:
+    """Do coroutines of own code stand still in a process that waits for somebody who was not seen?"""
+    waiters = (scene.view.seen.get(w) for r in scene.graph.roots if kind_of(r.nodes[0]) is NodeKind.UNSEEN for w in r.waiters)
+    return any(e.is_still and rank(e) < SERVES_RANK for one in waiters if one is not None for e in one.ends)
 
 
 def _ended_lately(scene: Scene) -> bool:

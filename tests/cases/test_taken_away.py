@@ -10,6 +10,7 @@ from cases.taken_away import RECORDED, accuses_others, allowed, variants, wrong
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.report import State
 
 TESTS = Path(__file__).resolve().parents[1]
 FEW = tuple(f for f in RECORDED if zlib.crc32(f.name.encode()) % 4 == 0)
@@ -331,6 +332,13 @@ def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
     less = next(one for named, one in variants(snapshot) if f": {named}".endswith(f": {what}"))
     assert less != snapshot
     assert not accuses_others(diagnose(less), less, allowed(snapshot))
+
+
+def test_who_awaits_somebody_unseen_is_not_called_healthy() -> None:
+    snapshot = load((TESTS / "kinds/recorded/verified_in_time-healthy.json.gz",)).snapshot
+    assert snapshot is not None
+    less = next(one for named, one in variants(snapshot) if named.endswith(": process 21749"))
+    assert diagnose(less).verdict.state is State.UNKNOWN
 
 
 def check(file: Path, every: int) -> None:
