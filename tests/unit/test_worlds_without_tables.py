@@ -7,7 +7,7 @@ from scenes import ALL_REDUCE, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snap
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, State
-from ray_rl_debug.model.snapshot import Process, Snapshot
+from ray_rl_debug.model.snapshot import Process, Snapshot, TorchGroup, TorchGroups
 
 TRAIN = f"Trainer.train@app/trainer.py:20 {EXECUTOR} {MAIN}"
 
@@ -55,3 +55,19 @@ def test_a_rank_that_was_not_told_of_the_new_meeting_point_is_the_missing_one() 
 
 def test_two_worlds_that_both_lack_the_same_rank_stay_apart() -> None:
     assert [w.missing for w in diagnose(two_ports(0, 0)).worlds] == [(1,), (1,)]
+
+
+def with_loader(address: int) -> Snapshot:
+    """Two ranks, and a process forked from the first one, whose default group lies at this address."""
+    here = Stacks()
+    ranks = [rank(here, 101 + n, n, f"{ALL_REDUCE} {TRAIN}", None, kind="child") for n in (0, 1)]
+    loader = rank(here, 103, 0, "load@app/data.py:7", None, kind="child", ppid=101)
+    groups = [TorchGroup(name="0", size=2, ranks=((0, 1, 1),), rank=n, is_default=True, address=1000 + n) for n in (0, 1)]
+    groups.append(msgspec.structs.replace(groups[0], address=address))
+    found = [msgspec.structs.replace(p, torch=TorchGroups(groups=(g,))) for p, g in zip([*ranks, loader], groups, strict=True)]
+    return snapshot(here.node(found))
+
+
+def test_a_process_forked_from_a_rank_has_a_copy_of_its_group_and_is_no_rank() -> None:
+    assert [w.ranks for w in diagnose(with_loader(1000)).worlds] == [(0, 1)]
+    assert [w.ranks for w in diagnose(with_loader(2000)).worlds] == [(0, 0, 1)]
