@@ -168,15 +168,6 @@ def does_not_accept(server: Seen) -> bool:
     return own[0].place.kind is Kind.SLEEP and own[0].frames[0].goes_round is True and came_back
 
 
-def answering(server: Seen) -> SeenThread | None:
-    """Of a server that itself waits for something: a thread below a handler that works, or pauses and soon wakes, and may have the request."""
-    told = server.followed or server.telling
-    least_s = BUSY_FRACTION * (server.process.window_s or 0.0)
-    others = [t for t in own_threads(server) if t is not told and t.answers and t.kernel is not None] if told is not None else []
-    pausing = (t for t in others if t.kernel is not None and t.place.kind is Kind.SLEEP and may_end(t.kernel))
-    return next(pausing, next((t for t in others if t.kernel is not None and least_s and (t.kernel.cpu_s or 0.0) > least_s), None))
-
-
 def has_all_in_hand(server: Seen) -> bool:
     """Does it have a handler for each client that was read, and does none of these read? Then one has the request of whoever waits for an answer."""
     own = handlers(server)

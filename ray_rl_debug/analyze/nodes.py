@@ -40,6 +40,8 @@ class NodeKind(str, enum.Enum):
     LOCK = "l"
     LANE = "lane"
     """The calls of one method that an actor runs beside others; named by the process and the method."""
+    THREAD = "thread"
+    """A thread that may serve others while its process waits elsewhere; named by the process and the thread's number."""
 
 
 _KINDS = {kind.value: kind for kind in NodeKind if kind.value}

@@ -251,7 +251,7 @@ def answers_came(f: Facts) -> str | None:
 
 def may_be_ended(f: Facts) -> str | None:
     """Calls of an actor come and go beside a lane that waits inside of it: each may end that wait, until it takes far longer than ever."""
-    if f.one.lane_of is None or not waits_within(f.one):
+    if f.one.lane_of is None or kind_of(f.one.key) is not NodeKind.LANE or not waits_within(f.one):
         return None
     lanes = any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE)
     if lanes and f.view.all_stand(f.view.seen[f.one.lane_of]):

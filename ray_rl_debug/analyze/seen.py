@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.kernel_calls import at_mount, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import INTERPRETER, OF_KERNEL, RETRIED, SYSTEM_V, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
@@ -143,6 +144,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def name(self) -> str:
         """The label without the pid that some labels end with."""
         return self.identity.label.removesuffix(f" (pid {self.identity.pid})")
+
+    @property
+    def part_name(self) -> str:
+        """The label, of a lane with its method (``Store.get``), of a thread with its name (``Store, thread requests``)."""
+        if self.lane_of is None:
+            return self.identity.label
+        thread = self.telling.called if self.telling is not None and kind_of(self.key) is NodeKind.THREAD else None
+        return f"{self.identity.label}, thread {thread}" if thread is not None else f"{self.identity.label}.{self.identity.method}"
 
     def where(self) -> str:
         """``actor/3 (node7 pid 4211)``; without what a file does not tell."""

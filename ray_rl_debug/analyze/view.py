@@ -24,10 +24,12 @@ from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow
 from ray_rl_debug.analyze.module_runs import ran_module
 from ray_rl_debug.analyze.named_calls import settle_named_calls
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.poll_loops import settle_polls
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.serving_threads import find_serving
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.told_twice import with_told_twice
 from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady, with_names
@@ -83,6 +85,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     def lanes(self, process: str) -> Sequence[Seen]:
         """The lanes of a process, by its key."""
         return self.once(_lanes).get(process, ())
+
+    def serving(self, process: str) -> Sequence[Seen]:
+        """The threads of a process that may serve others while it waits elsewhere, by its key."""
+        return self.once(_serving).get(process, ())
 
     def who(self, one: Seen) -> Who:
         """A process as the report names it."""
@@ -153,7 +159,15 @@ def _words_of_places(_: View) -> dict[int, str]:
 def _lanes(view: View) -> dict[str, list[Seen]]:
     found: dict[str, list[Seen]] = defaultdict(list)
     for one in view.seen.values():
-        if one.lane_of is not None:
+        if one.lane_of is not None and kind_of(one.key) is NodeKind.LANE:
+            found[one.lane_of].append(one)
+    return found
+
+
+def _serving(view: View) -> dict[str, list[Seen]]:
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for one in view.seen.values():
+        if one.lane_of is not None and kind_of(one.key) is NodeKind.THREAD:
             found[one.lane_of].append(one)
     return found
 
@@ -215,7 +229,8 @@ def build_view(snapshot: Snapshot) -> View:
             below[(one.node.name, one.process.ppid)].append(one.key)
     by_actor_id = {actor_id: s.key for s in reversed(seen.values()) if (actor_id := _actor_id(s)) is not None}
     tasks = {t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {}
-    seen.update((lane.key, lane) for lane in tuple(find_lanes(stacks, seen.values(), tasks)))
+    serving = () if by_hand else tuple(find_serving(stacks, seen.values()))
+    seen.update((lane.key, lane) for lane in (*find_lanes(stacks, tuple(seen.values()), tasks), *serving))
     return View(
         snapshot=snapshot,
         seen=seen,

@@ -9,6 +9,7 @@ import msgspec
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_places import TORCH_RPC, ends_with_others
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.analyze.worlds import World
@@ -18,18 +19,47 @@ _CALL = "rpc"
 
 
 def rpc_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
-    """To all other members of its world: any of them may have been asked."""
-    for one in view.at(Kind.CHANNEL):
-        thread = one.followed or one.telling
-        if thread is None or not any(f.file.endswith(TORCH_RPC) for f in thread.frames[:3]):
+    """To all other members of its world: any of them may have been asked, but those whose pool for calls is free."""
+    for one in (*view.at(Kind.CHANNEL), *view.at(Kind.LOCK)):
+        if not _awaits_answer(one):
             continue
         own = [w for w in worlds if any(m.key == one.key for m in w.members)]
         if not own or any(w.may_lack_ranks for w in own):
             unseen = to_unseen(one, f"the answer to a call of pid {one.process.pid}", Why.RECEIVERS)
             yield msgspec.structs.replace(unseen, op=_CALL)
-        for other in {m.key: m for w in own for m in w.members if m.key != one.key}.values():
+        for other in {m.key: m for w in own for m in w.members if m.key != one.key and not _is_free(m)}.values():
             evidence = f"it waits for the answer to a call by torch's RPC; {other.identity.label} may have been asked: it {other.does()}"
             yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=_CALL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _awaits_answer(one: Seen) -> bool:
+    """Does it make a call, or wait for the future of one? Such a future waits in C, below no frame of torch's."""
+    thread = one.followed or one.telling
+    if thread is None or thread.place.kind is Kind.CHANNEL:
+        return thread is not None and any(f.file.endswith(TORCH_RPC) for f in thread.frames[:3])
+    asks = thread.place.kind is Kind.LOCK and thread.place.own == 0 and _FUTURE in (thread.frames[0].calls or ())
+    return asks and any(name.startswith(_TRANSPORT) for name in _native(one))
+
+
+def _is_free(one: Seen) -> bool:
+    """Does a thread of its pool for calls rest, and is no other one in a call? A call to it would be answered, whatever its main thread does."""
+    runs = any(f.function == _RUNS and f.file.endswith(_RPC_CALLS) for t in one.threads for f in t.frames)
+    return not runs and any(name == _POOL for name in _native(one)) and any(name.startswith(_TRANSPORT) for name in _native(one))
+
+
+def _native(one: Seen) -> Iterator[str]:
+    """How the kernel calls its threads without Python."""
+    known = {t.tid for t in one.threads}
+    yield from (t.comm for t in one.process.threads if t.tid not in known)
+    yield from one.process.idle_threads or ()
+
+
+_FUTURE = "wait"
+_TRANSPORT = "TP_"
+"""How the kernel calls threads of TensorPipe, by which torch's RPC sends."""
+_POOL = "pt_thread_pool"
+"""The same of those that run the calls of others."""
+_RUNS, _RPC_CALLS = "_run_function", "torch/distributed/rpc/internal.py"
 
 
 def shutdown_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) -> Iterator[Edge]:

@@ -21,9 +21,9 @@ from ray_rl_debug.analyze.connections import (
     socket_owners,
 )
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.handlers import answering, helpers_of, pool_fellows, waiting_thread
+from ray_rl_debug.analyze.handlers import helpers_of, pool_fellows, waiting_thread
 from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, descriptor, kernel_call, told_by_files
-from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
@@ -250,10 +250,7 @@ def _edge_to_peer(
         yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
         return
     key, process = ends[0]
-    thread = answering(view.seen[key]) if key in view.seen else None
-    if thread is not None and view.seen[key].kind in WAITS_FOR_RANKS:
-        yield to_unseen(one, f"its request: perhaps {thread.called} of {view.seen[key].name}", Why.SOCKET)
-    elif process.kind not in RAY_PROCESSES and not owes_nothing(view, one, socket, key):
+    if process.kind not in RAY_PROCESSES and not owes_nothing(view, one, socket, key):
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
 
 

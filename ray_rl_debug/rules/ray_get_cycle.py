@@ -33,7 +33,7 @@ CAUSE = Cause.RAY_GET_CYCLE
 
 _SHOWN = 6
 """Waits that the evidence tells."""
-_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE, Why.INSIDE}
+_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.MESSAGE, Why.DEAD_MEANWHILE, Why.INSIDE}
 
 _BY_RAY = RAY_CALLS | {Why.DEAD_MEANWHILE}
 """A ring without any of these is none of Ray's."""
@@ -113,8 +113,10 @@ def _only_keeps(one: Seen, calls: list[Edge]) -> bool:
 
 
 def _names(ring: Sequence[Seen]) -> list[str]:
-    """Of a lane with its method: calls of one actor may wait for each other. Of several that share a name each with its process."""
-    names = {m.key: f"{m.identity.label}.{m.identity.method}" if m.lane_of is not None else m.identity.label for m in ring}
+    """Of a lane with its method, of a thread with its name: parts of one actor may wait for each other. Of several that share a name each with its
+    process.
+    """
+    names = {m.key: m.part_name for m in ring}
     shared = {name for name, count in Counter(names.values()).items() if count > 1}
     return [f"{names[m.key]} (pid {m.identity.pid})" if names[m.key] in shared else names[m.key] for m in ring]
 

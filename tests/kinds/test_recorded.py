@@ -26,11 +26,12 @@ BYSTANDER_FIRST = {
     "samples_pushed-hang",
     "world_of_four-hang",
     "beats_of_ranks-hang.2",
+    "cold_tokenizer-hang",
 }
 """Where somebody else is named first: one that rests between its rounds looks like one that paces its work; a launcher of another node, and a rank
 that was never started, have no pid here; who has no client yet delivers nothing; whoever works in a twin is not the one who hangs the
-other; who asks again and again is no owner; one of several who may send something is not the one who should; and a
-call that may yet end is told by its process."""
+other; who asks again and again is no owner; one of several who may send something is not the one who should; a call
+that may yet end is told by its process; and of a ring the first is named."""
 _FIRST_PID = re.compile(r"pid (\d+)")
 
 

@@ -52,6 +52,8 @@ CANNOT_TELL = {
     "acks_of_buckets-hang": "a word that one engine left out, in a queue of multiprocessing: no stack shows who should put it there",
     "cores_at_barrier-hang": "a barrier in C: no stack shows that others share its memory",
     "samples_pushed-hang": "a queue that requests fill: no stack shows who should send them",
+    "answers_by_recv-hang": "which thread of a rank sends what another receives is in no stack: told as sends and receives that do not fit",
+    "calls_before_barrier-hang": "a call by RPC to a member that its stack does not name: told as a wait for a message",
     "workers_behind_port-hang": "who listens at a port is in no stack: the server that sleeps is told as a straggler",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")

@@ -502,6 +502,24 @@ one_client_at_a_time | ring over a connection | server rollout0 rollout1 | lock-
 errors_of_engine | other end of a pipe | main engine | lock-deadlock blocked-io producer-died |
 indices_ahead | inside one process | main | lock-deadlock producer-died dataloader-stuck |
 abort_behind_generate | client, server, handler, engine | engine | lock-deadlock blocked-io | main
+calls_before_barrier | ring over a connection | rank0 rank1 | lock-deadlock collective-mismatch blocked-io straggler |
+cold_tokenizer | a loop that starves | tokenizer1 | asyncio-stuck producer-died lock-deadlock |
+gathered_while_streamed | client, server, handler, engine | engine | blocked-io lock-deadlock |
+nested_rpc_calls | threads of a loop used up | agent0 agent1 | lock-deadlock blocked-io |
+batches_from_first | client, server, handler, engine | rank0 | blocked-io |
+units_over_zmq | ring over a connection | store rollout0 rollout1 | lock-deadlock ray-get-cycle blocked-io |
+opponents_by_thread | other end of a pipe | main | blocked-io |
+scores_on_executor | coroutine, executor, child | rank1 | blocked-io |
+answers_by_recv | recv against collective | rank1 | blocked-io straggler |
+kv_of_other_engine | client, server, handler, engine | prefill | blocked-io |
+drained_while_paused | polls for what nobody makes | main proxy engine | engine-paused asyncio-stuck lock-deadlock producer-died |
+sampled_by_tool | ring over a connection | tools main | asyncio-stuck lock-deadlock blocked-io |
+manager_in_thread | client, server, handler, engine | main | blocked-io |
+answer_to_other_loop | inside one process | main | asyncio-stuck lock-deadlock producer-died |
+pinged_under_lock | ring over a connection | rank0 monitor | lock-deadlock blocked-io | rank1
+adapter_under_flock | client, server, handler, engine | main tokenizer engine | lock-deadlock blocked-io |
+pulled_under_lock | ring over a connection | main engine | lock-deadlock blocked-io |
+tokenized_for_others | pool inside pool | tokenizer | blocked-io | rank0
 """
 
 
@@ -577,6 +595,7 @@ MISSED = {
     "world_of_four-hang": "unknown: the rank of four that was never started is named, only possible, as somebody may yet start it",
     "answers_by_number-hang": "a ring with its engine, which is idle, is named: whose message was lost the connection does not tell",
     "beats_of_ranks-hang.2": "slow: in a window of two seconds another call of the monitor may end the wait; the longer look that follows tells it",
+    "cold_tokenizer-hang": "a ring of all three parts is told: which of them never began to read its messages no fact tells; its fellow does read",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

@@ -1,0 +1,79 @@
+"""Threads that may serve others while the main thread of their process waits elsewhere, as activities of their own.
+
+A trainer that is in a collective, or waits for an actor, may have a thread that answers its clients all the same. Whoever waits for such an answer
+waits for that thread and not for the process as a whole: what the main thread waits for, perhaps for that very client, keeps the answer from nobody.
+Which thread has a request mostly nobody tells, so any of those that are in the middle of something may have it. A thread that rests between two
+requests has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.limits import FEW_WAKES
+from ray_rl_debug.analyze.main_activity import Looks, SeenThread
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.progress import Motion, motion_of
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.analyze.thread_scores import executes
+
+_ELSEWHERE = WAITS_FOR_RANKS | WAITS_FOR_RAY | {Kind.SOCKET, Kind.CHANNEL, Kind.MP_QUEUE, Kind.FILE, Kind.CHILD, Kind.DATALOADER}
+"""Where a main thread waits for others, and not for a thread of its own."""
+_MAY_REST = THREAD_WAITS - {Kind.LOCK} | {Kind.MP_QUEUE, Kind.CHANNEL}
+"""Where a thread stands between two requests as well as within one: only what stands above it tells."""
+
+
+def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
+    """The threads of this sort, each as its process with this thread alone as the one that counts."""
+    for one in seen:
+        told = one.followed or one.telling
+        if told is None or len(one.threads) < 2 or told.place.kind not in _ELSEWHERE or one.is_stopped or one.has_ended:
+            continue
+        if one.motion is Motion.MOVING or one.identity.part is not None:
+            continue
+        looks: Looks | None = None
+        for thread in one.threads:
+            if thread is not told and thread is not one.telling and _is_within(one, thread):
+                looks = looks or Looks(stacks, one.node, one.process)
+                yield _alone(looks, one, thread)
+
+
+def _is_within(one: Seen, thread: SeenThread) -> bool:
+    """Is it in the middle of something, as far as its stack tells? Who comes back to its pause again and again is not."""
+    kind = thread.place.kind
+    if not thread.place.path or thread.tid is None or thread.listens or thread.is_apart or executes(thread.sample, thread.frames):
+        return False
+    if kind in IDLE_KINDS or kind in WAITS_FOR_RANKS or (kind in _MAY_REST and not thread.answers):
+        return False
+    return kind is not Kind.SLEEP or (thread.kernel is not None and (thread.kernel.run_slices or 0) <= 2 * one.looks + FEW_WAKES)
+
+
+def _alone(looks: Looks, one: Seen, thread: SeenThread) -> Seen:
+    places = looks.places_of(thread)
+    motion, reason = motion_of(looks.process, places, thread.kernel, None)
+    key = node_of(NodeKind.THREAD, f"{one.key}/{thread.tid}")
+    process = msgspec.structs.replace(
+        one.process,
+        object_refs=tuple(r for r in one.process.object_refs if r.tid in (thread.tid, None)),
+        async_tasks=() if one.process.async_tasks is not None else None,
+    )
+    return msgspec.structs.replace(
+        one,
+        key=key,
+        lane_of=one.key,
+        identity=msgspec.structs.replace(one.identity, key=key),
+        process=process,
+        threads=(thread, *(t for t in one.threads if t is not thread)),
+        telling=thread,
+        followed=None,
+        places=tuple(places),
+        group=None,
+        motion=motion,
+        motion_reason=reason,
+        core=None,
+        coroutines=None,
+    )

@@ -1,0 +1,55 @@
+"""Edges to threads that may serve others: who waits for an answer of a process waits for any of its threads that may give it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.connections import is_served
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waiting import ANY
+from ray_rl_debug.model.report import Certainty
+
+_ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET, Why.PIPE, Why.CHILD_QUEUE, Why.MESSAGE, Why.P2P, Why.RECEIVERS})
+"""Waits for what one thread of a process gives, whichever it is."""
+
+
+def through_threads(view: View, edges: Iterable[Edge]) -> Iterator[Edge]:
+    """The edges, those for an answer as alternatives between the main thread of a process and those that may serve."""
+    for edge in edges:
+        serving = [] if edge.why not in _ANSWERS else [t for t in view.serving(edge.target) if not _serves_nobody_now(t)]
+        if not serving:
+            yield edge
+            continue
+        among = edge.among or ("" if edge.why in ANY else f"threads of {edge.target}")
+        yield msgspec.structs.replace(edge, among=among)
+        for thread in serving:
+            evidence = f"{edge.evidence}; its thread {_called(thread)} may answer: it {thread.does()}"
+            yield msgspec.structs.replace(edge, target=thread.key, among=among, evidence=evidence)
+
+
+def inside_edges(view: View) -> Iterator[Edge]:
+    """From threads that wait within their process: to its main thread, which may end that."""
+    for one in view.seen.values():
+        if one.lane_of is None or kind_of(one.key) is not NodeKind.THREAD or one.kind not in THREAD_WAITS:
+            continue
+        process = view.seen[one.lane_of]
+        evidence = f"its thread {_called(one)} {one.at()}, and its main thread {process.at()}"
+        yield Edge(source=one.key, target=process.key, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _serves_nobody_now(thread: Seen) -> bool:
+    """Does it read the next request at a connection that it serves?"""
+    kernel = thread.telling.kernel if thread.telling is not None else None
+    fd = descriptor(kernel) if thread.kind is Kind.SOCKET and kernel_call(kernel) in ("recv", "read") else None
+    return fd is not None and any(s.fd == fd and is_served(thread, s) for s in thread.process.sockets or ())
+
+
+def _called(one: Seen) -> str:
+    return one.telling.called if one.telling is not None else ""

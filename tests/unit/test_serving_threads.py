@@ -1,0 +1,62 @@
+"""Threads that may answer others while the main thread of their process waits elsewhere: who waits for an answer waits for them."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from scenes import Stacks, process, snapshot
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Report, State
+from ray_rl_debug.model.snapshot import OpenFile, Socket, Thread
+
+RECV = 45
+START = "run@threading.py:982 _bootstrap_inner@threading.py:1045 _bootstrap@threading.py:1002"
+
+
+def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False) -> Report:
+    """A trainer reads the answer of its game, and the game that of the trainer, over two connections; `at` is a thread of the trainer."""
+    stacks = Stacks()
+    asks = [Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:40001", remote="127.0.0.1:9001", fd=5, inode=51)]
+    asks += [Socket(family="tcp", state="LISTEN", local="127.0.0.1:9002", fd=6, inode=52)]
+    asks += [Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:9002", remote="127.0.0.1:40002", fd=7, inode=53)]
+    game = [Socket(family="tcp", state="LISTEN", local="127.0.0.1:9001", fd=6, inode=62)]
+    game += [Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:9001", remote="127.0.0.1:40001", fd=7, inode=63)]
+    game += [Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:40002", remote="127.0.0.1:9002", fd=5, inode=61)]
+    reads = {"wchan": "wait_woken", "syscall": RECV, "arg0": 5, "kind": "child", "ppid": 10}
+    main = process(stacks, 10, "python m.py", "main@/job/m.py:71", kind="named", ppid=1, wchan="do_wait", syscall=61, arg0=20)
+    extra = [("opponents", f"{at} {START}")] if at else []
+    trainer = process(stacks, 20, "python t.py", "recv@/job/t.py:41", sockets=asks, extra_threads=extra, **reads)  # type: ignore[arg-type]
+    if kernel is not None:
+        trainer = replace(
+            trainer, threads=(trainer.threads[0], replace(kernel, tid=1020)), files=(OpenFile(fd=9, kind="fifo", path="/job/f", inode=9),)
+        )
+    player = process(stacks, 30, "python g.py", "move@/job/g.py:12", sockets=game, **reads)  # type: ignore[arg-type]
+    node = stacks.node([main, trainer, player])
+    frames = tuple(replace(f, calls=("sleep",), apart=apart) if f.function == "load" else f for f in node.frames)
+    return diagnose(snapshot(replace(node, frames=frames)))
+
+
+ASLEEP = Thread(tid=0, comm="python", state="S", cpu_s=0.0, wchan="hrtimer_nanosleep", call="clock_nanosleep", run_slices=6, wakes_in_s=20.0)
+READS = Thread(tid=0, comm="python", state="S", cpu_s=0.0, wchan="wait_for_partner", call="openat", run_slices=6)
+
+
+def test_a_ring_of_two_main_threads() -> None:
+    report = told(None)
+    assert report.verdict.state is State.HANG
+    assert {w.pid for f in report.findings for w in f.who} == {20, 30}
+
+
+def test_a_thread_that_stands_at_a_file_keeps_the_answer() -> None:
+    report = told("load@/job/t.py:17 answer@/job/t.py:25", READS)
+    first = report.findings[0]
+    assert (report.verdict.state, first.cause, [w.pid for w in first.who]) == (State.HANG, Cause.BLOCKED_IO, [20])
+    assert first.who[0].thread == "opponents"
+
+
+def test_a_thread_that_pauses_may_yet_answer() -> None:
+    assert told("load@/job/t.py:17 answer@/job/t.py:25", ASLEEP).verdict.state is not State.HANG
+
+
+def test_a_thread_between_two_beats_answers_nobody() -> None:
+    assert told("load@/job/t.py:17", replace(ASLEEP, run_slices=30, wakes_in_s=0.2)).verdict.state is State.HANG
+    assert told("load@/job/t.py:17", ASLEEP, apart=True).verdict.state is State.HANG
