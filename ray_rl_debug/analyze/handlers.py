@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_rl_debug.analyze.clocks import may_end
 from ray_rl_debug.analyze.connections import is_served
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, helpers, is_in_pool
-from ray_rl_debug.analyze.pauses import looks_again, may_end
+from ray_rl_debug.analyze.pauses import looks_again
 from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Frame, Thread

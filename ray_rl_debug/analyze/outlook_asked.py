@@ -6,6 +6,7 @@ Each takes the facts of one activity and tells why its row applies, in words for
 from __future__ import annotations
 
 from ray_rl_debug.analyze.await_chains import is_own, is_read_in_part, serves_by_name
+from ray_rl_debug.analyze.clocks import wakes_soon
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank, sleeps_on
 from ray_rl_debug.analyze.descriptors_left import is_full_for_good, kept_out
 from ray_rl_debug.analyze.edges import Why
@@ -33,7 +34,6 @@ from ray_rl_debug.analyze.pauses import (
     turns_by_clock,
     wakes_first,
     wakes_often,
-    wakes_soon,
 )
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen

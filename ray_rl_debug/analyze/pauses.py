@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.await_chains import is_read_in_part, pass_work_on, serves_by_name
+from ray_rl_debug.analyze.clocks import lacks_clock, wakes_soon
 from ray_rl_debug.analyze.coroutines import (
     LOCKS,
     OUTSIDE,
@@ -84,21 +85,6 @@ def sleeps(one: Seen) -> bool:
     return thread.place.timed or may_sleep(one)
 
 
-def wakes_soon(kernel: Thread) -> bool:
-    """Does the clock end its wait within the time that rare work takes, or its sleep within that of a long pause? It ends, whatever it is for."""
-    return kernel.wakes_in_s is not None and kernel.wakes_in_s < (LONG_NAP_S if kernel_call(kernel) == "sleep" else RARE_CALL_S)
-
-
-def may_end(kernel: Thread) -> bool:
-    """Does the clock end its wait soon, or was not read when it ends its sleep? No thread sleeps without one."""
-    return wakes_soon(kernel) or _lacks_clock(kernel)
-
-
-def _lacks_clock(kernel: Thread) -> bool:
-    """Snapshots of earlier versions hold no clocks, and calls by their numbers alone."""
-    return kernel.wakes_in_s is None and kernel.call is not None and kernel_call(kernel) == "sleep"
-
-
 def may_wake_soon(kernel: Thread) -> bool:
     """The same, and where its clock was not read."""
     return kernel.wakes_in_s is None or wakes_soon(kernel)
@@ -121,7 +107,7 @@ def is_plain_sleep(one: Seen) -> bool:
     threads = one.process.threads
     if one.process.python is not None or one.threads or len(threads) != 1 or kernel_call(threads[0]) != "sleep":
         return False
-    return _lacks_clock(threads[0]) or (threads[0].wakes_in_s is not None and threads[0].wakes_in_s < PLAIN_SLEEP_S)
+    return lacks_clock(threads[0]) or (threads[0].wakes_in_s is not None and threads[0].wakes_in_s < PLAIN_SLEEP_S)
 
 
 def limit_s(one: Seen) -> float | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from ray_rl_debug.analyze.clocks import may_end
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread
@@ -31,15 +32,14 @@ def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
     """The threads of this sort, each as its process with this thread alone as the one that counts."""
     for one in seen:
         told = one.followed or one.telling
-        if told is None or len(one.threads) < 2 or told.place.kind not in _ELSEWHERE or one.is_stopped or one.has_ended:
+        if told is None or len(one.threads) < 2 or told.listens or told.place.kind not in _ELSEWHERE or one.is_stopped or one.has_ended:
             continue
         if one.motion is Motion.MOVING or one.identity.part is not None:
             continue
-        looks: Looks | None = None
-        for thread in one.threads:
-            if thread is not told and thread is not one.telling and _is_within(one, thread):
-                looks = looks or Looks(stacks, one.node, one.process)
-                yield _alone(looks, one, thread)
+        serving = [t for t in one.threads if t is not told and t is not one.telling and _is_within(one, t)]
+        if serving and not any(_is_untold(t) for t in serving):
+            looks = Looks(stacks, one.node, one.process)
+            yield from (_alone(looks, one, t) for t in serving if t.kernel is None or t.place.kind is not Kind.SLEEP or may_end(t.kernel))
 
 
 def _is_within(one: Seen, thread: SeenThread) -> bool:
@@ -49,7 +49,13 @@ def _is_within(one: Seen, thread: SeenThread) -> bool:
         return False
     if kind in IDLE_KINDS or kind in WAITS_FOR_RANKS or (kind in _MAY_REST and not thread.answers):
         return False
-    return kind is not Kind.SLEEP or (thread.kernel is not None and (thread.kernel.run_slices or 0) <= 2 * one.looks + FEW_WAKES)
+    return kind is not Kind.SLEEP or thread.kernel is None or (thread.kernel.run_slices or 0) <= 2 * one.looks + FEW_WAKES
+
+
+def _is_untold(thread: SeenThread) -> bool:
+    """Does it pause, and was not read for how long? Then it may be the one that answers, and nothing tells when: the process stays one."""
+    kernel = thread.kernel
+    return thread.place.kind is Kind.SLEEP and (kernel is None or (kernel.wakes_in_s is None and not may_end(kernel)))
 
 
 def _alone(looks: Looks, one: Seen, thread: SeenThread) -> Seen:

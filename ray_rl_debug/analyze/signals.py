@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.analyze.clocks import wakes_soon
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.pauses import wakes_soon
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 

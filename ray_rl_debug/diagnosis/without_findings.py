@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from ray_rl_debug.analyze.clocks import wakes_soon
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.engines import may_hold_requests
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks, wakes_soon
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place

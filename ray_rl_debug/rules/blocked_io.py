@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.await_chains import is_read_in_part
+from ray_rl_debug.analyze.clocks import wakes_soon
 from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -30,7 +31,7 @@ from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, 
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
-from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops, wakes_soon
+from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place

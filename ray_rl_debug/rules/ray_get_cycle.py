@@ -33,7 +33,7 @@ CAUSE = Cause.RAY_GET_CYCLE
 
 _SHOWN = 6
 """Waits that the evidence tells."""
-_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.MESSAGE, Why.DEAD_MEANWHILE, Why.INSIDE}
+_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.MESSAGE, Why.DEAD_MEANWHILE, Why.INSIDE}
 
 _BY_RAY = RAY_CALLS | {Why.DEAD_MEANWHILE}
 """A ring without any of these is none of Ray's."""

@@ -49,7 +49,7 @@ def test_it_is_no_reason_otherwise(more: dict[str, object]) -> None:
     assert reason(**more) is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("wakes_in_s", "state"), [(4.0, State.UNKNOWN), (900.0, State.HANG)], ids=["soon", "late"])
+@pytest.mark.parametrize(("wakes_in_s", "state"), [(4.0, State.SLOW), (900.0, State.HANG)], ids=["soon", "late"])
 def test_a_rank_that_serves_answers_in_a_thread_of_its_own(wakes_in_s: float, state: State) -> None:
     """Its main thread waits in a collective for the rank that asks: that is no ring as long as the handler goes on."""
     stacks = Stacks()
