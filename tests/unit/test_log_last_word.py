@@ -185,12 +185,6 @@ def test_advice_to_try_something_again_is_no_word_of_what_was_done(tmp_path: Pat
     assert role(tmp_path, raised.format("restarting")) is None
 
 
-def test_where_work_stops_an_error_that_tells_what_was_done_then_ended_nothing(tmp_path: Path) -> None:
-    work = "".join(f"2026-03-02 08:{m}:00,000 INFO trainer.py:9 -- step {m} loss 0.2\n" for m in (10, 11, 12))
-    assert role(tmp_path, work + RECORD) == "first"
-    assert role(tmp_path, work + RECORD.replace("its loop", "its loop, counted as wrong")) == "noted"
-
-
 def test_an_exception_without_a_message_is_whole(tmp_path: Path) -> None:
     assert role(tmp_path, "TimeoutError\n[slot 12] reset is done now\n") is None
     assert role(tmp_path, "TimeoutError\n[slot 12] asked for the next row\n") == "noted"

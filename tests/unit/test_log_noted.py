@@ -104,9 +104,9 @@ def test_where_anything_ended_the_error_before_it_is_the_first_failure(tmp_path:
     assert told(tmp_path, RECORD + ended) == ("first", "The cache has no entry")
 
 
-def test_where_work_stops_at_an_error_it_is_the_first_failure(tmp_path: Path) -> None:
+def test_where_work_stops_at_an_error_one_log_alone_does_not_say_that_it_stopped_by_it(tmp_path: Path) -> None:
     work = "".join(f"2026-03-02 09:{minute}:00,000 INFO trainer.py:9 -- step {minute} loss 0.2\n" for minute in (10, 11, 12))
-    assert told(tmp_path, work + RECORD)[0] == "first"
+    assert told(tmp_path, work + RECORD)[0] == "noted"
     after = "2026-03-02 09:15:00,000 INFO trainer.py:9 -- step 13 loss 0.2\n"
     story = report_on(tmp_path, work + RECORD + after).story
     assert story is not None and story.first is None and story.noted == () and len(story.survived) == 1
@@ -260,12 +260,12 @@ def test_nccl_goes_on_with_another_network(tmp_path: Path) -> None:
     assert report.findings == () and report.story is not None and report.story.first is None
 
 
-def test_a_count_tells_that_a_program_lives_and_three_that_it_works(tmp_path: Path) -> None:
+def test_however_often_work_was_counted_a_light_error_behind_it_ended_nothing(tmp_path: Path) -> None:
     begins = "2026-03-02 09:00:00,100 INFO loop.py:3 -- episode {} begins\n"
     error = "2026-03-02 09:00:09,100 ERROR loop.py:9 -- the answer was too long\n"
     assert role(tmp_path, begins.format(12) + error) == "noted"
     assert role(tmp_path, begins.format(12) + begins.format(13) + error) == "noted"
-    assert role(tmp_path, begins.format(12) + begins.format(13) + begins.format(14) + error) == "first"
+    assert role(tmp_path, begins.format(12) + begins.format(13) + begins.format(14) + error) == "noted"
     assert role(tmp_path, error + begins.format(13)) is None
 
 
