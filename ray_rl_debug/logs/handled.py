@@ -128,7 +128,7 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "the program shows what another one printed"
     if one.block is not None and _SHARED_MEMORY_TRACKER.match(one.block.frame or ""):
         return "Python's tracker of shared memory caught it"
-    if one.block is None and one.kind == "error" and one.signature is None and (why := aside(one.text)) is not None:
+    if one.block is None and one.kind == "error" and one.signature is None and (why := aside(window, one)) is not None:
         return why
     if one.kind == "error" and one.signature is None and OF_ONE_ANSWER.search(one.text):
         return "one answer of the model could not be read"

@@ -1,16 +1,19 @@
-"""Failures of Kubernetes objects that may be of no part of the run.
+"""Failures of objects, nodes and jobs of a cluster that may be of no part of the run.
 
-In a list that names parts of the run as well, an object that is called like no part of a run, or is of another namespace, may be anybody's.
+In a list that names parts of the run as well, an object of Kubernetes that is called like no part of a run, or is of another namespace, may be
+anybody's. Slurm's controller writes of all nodes of its cluster, and its lists of jobs hold those that ended before the one in question began.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
 
-LAYER = "kubernetes"
+OF_CLUSTERS = ("kubernetes", "slurm")
+"""Layers whose programs tell of everybody's objects."""
 LINES_AROUND = 20
 _OBJECT = re.compile(
     r"(?:^|\s)(?:pod|job|deployment|statefulset|replicaset|daemonset)s?(?:\.apps|\.batch)?/(?P<named>[\w.-]{1,80})"
@@ -22,22 +25,52 @@ OF_A_RUN = re.compile(
     r"|head|launch"
 )
 """In the name of an object or a unit, which people choose: it is a part of a run."""
+_NODE = re.compile(r"\b[Nn]odes? (?P<node>[\w.-]+(?:\[[\d,-]+\])?) (?:not responding|set to|state to)\b|\bSetting node (?P<set>\S+) state")
+"""How the controller begins to tell of a node, and of no job."""
+_JOB = re.compile(r"\b(?:JobId=|[Jj]ob(?:step)? ?#?|StepId=)\d")
+_ROW = re.compile(r"^(?:sacct: )?(?P<job>\d{1,10})(?:_\d+)?(?:\.\w+\+?)?[\s|].*\b(?P<state>[A-Z]{4,13}(?:_[A-Z]+)*)\b")
+"""Of Slurm's list of jobs: ``812.batch  batch  FAILED  1:0``."""
 
 
 def is_of_others(window: Window, one: Spotted) -> bool:
-    """Is the failure that of an object beside those of the run, with no sign that it is one of them?"""
-    if one.signature is None or one.signature.layer != LAYER:
-        return False
+    """Is the failure that of something beside the run, with no sign that it is a part of it?"""
+    layer = one.signature.layer if one.signature is not None else None
+    if layer == "kubernetes":
+        return _is_other_object(window, one)
+    return layer == "slurm" and (_is_any_node(window, one) or _is_older_job(window, one))
+
+
+def _is_other_object(window: Window, one: Spotted) -> bool:
     own = _named(one.head.text)
     if own is None:
         return False
-    before = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_AROUND:]
-    after = window.text[one.end : one.end + LOOK_BACK_BYTES].split(b"\n")[:LINES_AROUND]
-    beside = (_named(raw.decode("utf-8", "replace")) for raw in (*before, *after))
+    beside = (_named(line) for line in _around(window, one))
     of_the_run = [found for found in beside if found is not None and OF_A_RUN.search(found[1])]
     if not of_the_run:
         return False
     return OF_A_RUN.search(own[1]) is None or all(space not in (None, own[0]) for space, _ in of_the_run)
+
+
+def _is_any_node(window: Window, one: Spotted) -> bool:
+    """Does the controller speak of a node, beside no word of a job that failed with it, nor of another program on it?"""
+    found = _NODE.search(one.head.text)
+    if found is None or _JOB.search(one.head.text):
+        return False
+    node = (found["node"] or found["set"]).partition("[")[0]
+    return not any(_JOB.search(line) or "slurmctld" not in line for line in _around(window, one) if node in line and _NODE.search(line) is None)
+
+
+def _is_older_job(window: Window, one: Spotted) -> bool:
+    """Is it a row of a list in which a later job stands, too?"""
+    own = _ROW.match(one.head.text)
+    rows = (_ROW.match(line.strip()) for line in _around(window, one)) if own is not None else ()
+    return own is not None and any(int(row["job"]) > int(own["job"]) for row in rows if row is not None)
+
+
+def _around(window: Window, one: Spotted) -> Iterator[str]:
+    before = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_AROUND:]
+    after = window.text[one.end : one.end + LOOK_BACK_BYTES].split(b"\n")[:LINES_AROUND]
+    return (raw.decode("utf-8", "replace") for raw in (*before, *after))
 
 
 def _named(line: str) -> tuple[str | None, str] | None:

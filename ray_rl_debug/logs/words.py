@@ -113,7 +113,8 @@ MADE_ANEW = r"(?:replaced|respawned|recreated|re-?queued|refilled)"
 _DONE_ABOUT_IT = any_of(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in | exception: )|[Ss]ucceeded",
-    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b(?! failed\b))|\bback (?:in)?to the queue\b|[Rr]escheduled",
+    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b(?! failed\b))(?! job\b.{0,60} due to failure)",
+    r"\bback (?:in)?to the queue\b|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
@@ -156,9 +157,10 @@ _WENT_ON = re.compile(
         r"\b[A-Za-z][\w.-]* (?:is|are|came|comes) (?:now |back )?up(?:$|[.,;!]| and\b| again\b)",
         r"\b(?:is|are|now|became) (?:now )?ready\b|\bready to (?:accept|serve|receive)\b",
         r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b",
-        r"\bUsing network \w+|\bNET/\w+ ?: Using \S|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
+        r"\bBootstrap ?: Using \S|\bUsing network \w+|\bNET/\w+ ?: Using \S|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
         r"^(?:Prefill|Decode) batch\b|^Resized to \d",  # the latter: what Ray's autoscaler lacked has come
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
+        r"\b(?:[Ff]ound|[Ss]elected|[Cc]hose|[Pp]icked|[Dd]etermined|[Bb]est) (?:\w+ ){0,4}(?:batch(?:[ _]size)?|size|config\w*)\b[^.\d]{0,20}\d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
         r"\b[1-9]\d* GPUs? (?:\w+ ){0,3}(?:healthy|seen|visible|found|detected|available)\b(?!.*\b(?:but|needs?|required?|requires|of)\b)",
         r"(?<![Nn]ot )(?<!longer )(?<!stopped )(?<!stops )\b(?:answers|responds|responding|is reachable|is back|(?:came|comes) back)\b",

@@ -11,6 +11,7 @@ import msgspec
 
 from ray_rl_debug import signatures
 from ray_rl_debug.logs.ends import ENDS_RUN, GIVES_UP, OF_ASKING
+from ray_rl_debug.logs.others import OF_CLUSTERS
 from ray_rl_debug.logs.steps import BAR
 from ray_rl_debug.logs.words import EXCEPTION, TELLS_OLDER
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
@@ -264,7 +265,7 @@ def _at(time_s: float | None, book: LogBook, moved: Mapping[str, Shift]) -> floa
 
 
 def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter]) -> tuple[Class, str | None]:
-    if event.is_bare and signature is not None and signature.layer == "kubernetes":
+    if event.is_bare and signature is not None and signature.layer in OF_CLUSTERS:
         return Class.ECHO, "nothing says that this object is one of the run"
     if _CANCELLED.match(event.text) and (event.beneath is None or _CANCELLED.match(event.beneath)):
         return Class.ECHO, TOLD_TO_END

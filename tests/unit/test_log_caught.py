@@ -79,7 +79,7 @@ def test_lines_of_a_program_that_names_itself_are_its_own_without_a_number(tmp_p
 
 def test_daemons_of_slurm_have_levels(tmp_path: Path) -> None:
     assert role(tmp_path, "slurmd: error: oom_score_adj not found\n") == "noted"
-    assert role(tmp_path, "slurmctld: error: Nodes gpu[07-08] not responding, setting DOWN\n") == "first"
+    assert role(tmp_path, "slurmctld: error: Prolog launch failure, JobId=812\n") == "first"
     told = story(tmp_path, "slurmd: fatal: _prlimit(RLIMIT_RSS, 81200 MB): Operation not permitted\n")
     assert told is not None and told.first is not None and told.first.who[0].label == "slurmd"
 

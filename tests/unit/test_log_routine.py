@@ -36,8 +36,6 @@ def test_the_routine_of_another_process_excuses_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("aside", "grave"),
     [
-        ("collector failed: open /sys/class/powercap/energy_uj: permission denied", "collector of weights is gone"),
-        ("Failed to send usage statistics", "Failed to send weights"),
         ("Failed to connect to socket /var/run/dbus/system_bus_socket: No such file or directory", "Failed to connect to socket /run/store"),
         ("The operation took 3.2 s", "The operation failed"),
         ("the database system is starting up", "the database system is broken"),
@@ -48,6 +46,20 @@ def test_what_no_run_lives_from(tmp_path: Path, aside: str, grave: str) -> None:
     assert first(tmp_path, record.format(aside)) is None
     assert first(tmp_path, record.format(grave)) is not None
     assert first(tmp_path, record.format(f"{aside}. Giving up")) is not None
+
+
+@pytest.mark.parametrize(
+    ("aside", "grave"),
+    [
+        ("collector failed: open /sys/class/powercap/energy_uj: permission denied", "collector of weights is gone"),
+        ("Failed to send usage statistics", "Failed to send weights"),
+    ],
+)
+def test_who_only_measures_gives_up_alone(tmp_path: Path, aside: str, grave: str) -> None:
+    record = "2026-03-02 10:00:01,100 ERROR parts.py:7 -- {}\n"
+    assert first(tmp_path, record.format(aside)) is None
+    assert first(tmp_path, record.format(f"{aside}. Giving up")) is None
+    assert first(tmp_path, record.format(grave)) is not None
 
 
 def test_an_exception_below_a_warning_is_the_warnings_next_line(tmp_path: Path) -> None:

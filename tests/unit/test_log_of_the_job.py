@@ -1,0 +1,59 @@
+"""What fails in the lines of a log, and is no failure of the job: of helpers, of nodes and jobs beside it, of a search that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_log_blocks_alone import role
+from test_log_innocents import first, story
+
+DOWN = "Oct 01 10:00:01 ctl slurmctld[71]: error: Nodes n91 not responding, setting DOWN\n"
+
+
+def test_the_controller_writes_of_all_nodes(tmp_path: Path) -> None:
+    assert role(tmp_path, DOWN) == "noted"
+    assert role(tmp_path, f"{DOWN}Oct 01 10:00:01 ctl slurmctld[71]: requeue job JobId=812 due to failure of node n91\n") == "first"
+    assert role(tmp_path, f"{DOWN}Oct 01 10:00:01 ctl slurmctld[71]: requeue job JobId=812 due to failure of node n7\n") == "noted"
+    assert role(tmp_path, f"{DOWN}srun: error: n91: task 3: Killed\n") == "first"
+
+
+def test_of_a_list_of_jobs_the_last_one_is_the_job(tmp_path: Path) -> None:
+    head = "JobID State ExitCode\n"
+    assert role(tmp_path, f"{head}81 NODE_FAIL 0:0\n82 RUNNING 0:0\n") == "noted"
+    assert role(tmp_path, f"{head}81 COMPLETED 0:0\n82 NODE_FAIL 0:0\n") == "first"
+    assert role(tmp_path, f"{head}82 NODE_FAIL 0:0\n82.batch CANCELLED 0:15\n") == "first"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'time="2026-10-01T10:00:00Z" level=fatal msg="Failed to watch metrics: an unrecoverable error"\n',
+        'time="2026-10-01T10:00:00Z" level=fatal msg="Error connecting to gpu-hostengine"\n',
+        'time="2026-10-01T10:00:00Z" level=fatal msg="no such file"\ntime="2026-10-01T10:00:01Z" level=info msg="starting gpu-exporter"\n',
+    ],
+)
+def test_a_helper_that_ends_ends_no_run(tmp_path: Path, text: str) -> None:
+    told = story(tmp_path, text)
+    assert told is None or (told.first is None and not told.noted)
+    grave = text.replace("metrics", "weights").replace("-exporter", "-trainer").replace("-hostengine", "-engine")
+    assert role(tmp_path, grave) == "first"
+
+
+def test_a_search_that_found_what_fits_lived(tmp_path: Path) -> None:
+    tried = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.\n"
+    assert first(tmp_path, f"{tried}Found executable batch size: 8\n") is None
+    assert first(tmp_path, f"{tried}Found executable: /usr/bin/python\n") is not None
+
+
+def test_an_error_at_the_end_of_counted_work_is_no_end_of_it_by_its_place(tmp_path: Path) -> None:
+    work = "".join(f"2026-03-02 08:{m}:00,000 INFO trainer.py:9 -- step {m} loss 0.2\n" for m in (10, 11, 12))
+    assert role(tmp_path, f"{work}2026-03-02 08:13:00,000 ERROR judge.py:4 -- the judge gave no number\n") == "noted"
+    failed = 'Step 13 failed: Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\nKeyError: 7\n'
+    assert role(tmp_path, work + failed) == "first"
+
+
+def test_nccl_that_connects_next_has_survived_its_warning(tmp_path: Path) -> None:
+    warns = "n1:62:62 [0] misc/cudawrap.cc:179 NCCL WARN Failed to find CUDA library libcuda.so (NCCL_CUDA_PATH='') :\n"
+    assert first(tmp_path, f"{warns}n1:62:62 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>\n") is None
+    assert first(tmp_path, f"{warns}n1:62:62 [0] NCCL INFO init.cc:88 -> 2\n") is not None
