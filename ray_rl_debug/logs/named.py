@@ -59,7 +59,7 @@ _ABOUT = tuple(
         r"\b(?P<program>[A-Za-z][\w-]{0,60}) \(pid\W{1,2}(?P<pid>\d+)\),? (?:the \w+ )?(?:died|(?:crash|exit|end|terminat)ed|was \w+ed|is dead)\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
-        r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )(?<![TDPEC]P )\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
+        r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )(?<![TDPEC]P )\b[Rr]ank(?:[ :=]+|=\[)(?P<rank>\d+)\b",
         r"\((?P<program>\w+) pid=(?P<pid>\d+)",
     )
 )

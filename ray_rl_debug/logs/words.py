@@ -276,6 +276,7 @@ FINISHED = re.compile(
     r"|\b[Ee]pochs? (?P<epoch>\d{1,6})/(?P=epoch) (?:is )?(?:done|finished|completed?)\b|\b[Ss]aved (?:the )?final (?:model|checkpoint|weights)\b"
     r"|\b[Dd]one, (?P<all>\d{1,9}) (?:of|/) (?P=all)\b"
     r"|[\"']train_runtime[\"']: |\"run_stop\".{0,200}\"status\": \"success\""
+    r"|^Prompt: .{1,400}, Generated text: "
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
 )
 """Of a program whose work is done."""

@@ -35,7 +35,8 @@ _WENT_ON = re.compile(
     rf"|[,;] (?:[\w'-]+ ){{0,3}}{MADE_ANEW}(?: (?:by|with|from|in) [^,;]{{1,60}})?\W*$"
     r"|\b(?:dropped|skipped|discarded|left out|passed over)\W*$"
     r"|[,;] (?:[\w'-]+ ){0,3}(?:set|kept|left|counted|treated|marked|scored|filled) (?:to|as|out|with|at) [^,;]{1,60}$"
-    r"|[,;] (?:(?:it|they|we|so|and) )*(?:will|shall) (?:\w+ )?(?:try|sync|upload|push|ask|look|wait|be (?:done|sent|written|uploaded))\b[^,;]{0,60}$"
+    r"|[,;] (?:(?:it|they|we|so|and) )*(?:will|shall) (?:\w+ )?"
+    r"(?:try|run|sync|upload|push|ask|look|wait|be (?:done|sent|written|uploaded))\b[^,;]{0,60}$"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""
 _REMARK = re.compile(

@@ -57,3 +57,20 @@ def test_nccl_that_connects_next_has_survived_its_warning(tmp_path: Path) -> Non
     warns = "n1:62:62 [0] misc/cudawrap.cc:179 NCCL WARN Failed to find CUDA library libcuda.so (NCCL_CUDA_PATH='') :\n"
     assert first(tmp_path, f"{warns}n1:62:62 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>\n") is None
     assert first(tmp_path, f"{warns}n1:62:62 [0] NCCL INFO init.cc:88 -> 2\n") is not None
+
+
+def test_an_engine_whose_results_are_printed_had_nothing_more_to_do(tmp_path: Path) -> None:
+    died = "ERROR 01-07 20:00:59 [core_client.py:564] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.\n"
+    assert first(tmp_path, f"Prompt: 'Hello, my name is', Generated text: ' Shin'\n{died}") is None
+    assert role(tmp_path, f"Processed prompts: 100%|#| 4/4 [00:00<00:00, 10.58it/s]\n{died}") == "first"
+
+
+def test_what_a_program_will_do_instead_is_doubt(tmp_path: Path) -> None:
+    failed = "E1102 08:00:12.100000 8812 thd.cc:155] pthread_create failed: Resource temporarily unavailable"
+    assert role(tmp_path, f"{failed}; will run inline\n") == "noted"
+    assert role(tmp_path, f"{failed}\n") == "first"
+
+
+def test_a_rank_in_a_list_of_one_is_named(tmp_path: Path) -> None:
+    told = story(tmp_path, "(EngineCore pid=901) ERROR 07-18 10:00:00 [ray_executor.py:410] Worker rank=[3] died unexpectedly, shutting down.\n")
+    assert told is not None and told.first is not None and [w.rank for w in told.first.who] == [3]
