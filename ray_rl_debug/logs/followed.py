@@ -23,7 +23,7 @@ _IS_MESSAGE = re.compile(
     r"(?i:note|hint|what\(\)|current thread|stack|pc: |@ |file |summary|#|thread|please|for more|see |if |possible|reason|solution|https?:|run |try "
     r"|make sure|search for|refer |check |set the |nvml |compile |root cause|caused|this |the above|to |traceback|original |exception|python "
     r"|no python|missing |ready |\d{1,6}: \[|future: |task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl"
-    r"|expected|received|got |usage|options"
+    r"|expected|received|got |usage|options|available |config search path"
     r"|\[\d+\]:|[-*=|+>#\"'{`~^│╰└┗]|\((?![\w-]+\) \w)"
     r"|.{0,8}$)"
 )

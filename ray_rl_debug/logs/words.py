@@ -194,7 +194,7 @@ SAID_OF_ANOTHER = re.compile(
 _ACTS = re.compile(
     r"(?<![Tt]ry )(?<!consider )\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting"
     r"|[Rr]estarting)\b|(?:->|=>) ?[Uu]sing \S|\((?:is |was )?ignored\b|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b"
-    r"|\b(?:runs|works) without\b"
+    r"|\b(?:runs|works) without\b|, us(?:ing|es) the (?:native|eager|slow(?:er)?|torch|python|reference|built-?in|fallback|default)\b[\w -]{0,60}$"
 )
 """What the line of an exception says of the program, not of the exception."""
 

@@ -74,3 +74,14 @@ def test_what_a_program_will_do_instead_is_doubt(tmp_path: Path) -> None:
 def test_a_rank_in_a_list_of_one_is_named(tmp_path: Path) -> None:
     told = story(tmp_path, "(EngineCore pid=901) ERROR 07-18 10:00:00 [ray_executor.py:410] Worker rank=[3] died unexpectedly, shutting down.\n")
     assert told is not None and told.first is not None and [w.rank for w in told.first.who] == [3]
+
+
+def test_an_exception_that_names_what_is_used_instead_is_survived(tmp_path: Path) -> None:
+    lacks = "ImportError: cannot import name 'unpad_input' from 'flash_attn.bert_padding'"
+    assert role(tmp_path, f"{lacks}, using the native implementation\n") != "first"
+    assert role(tmp_path, f"{lacks}\n") == "first"
+
+
+def test_a_list_of_what_there_is_belongs_to_the_message(tmp_path: Path) -> None:
+    missing = "In 'ppo_trainer': Could not find 'actor/dp'\n\nAvailable options in 'actor':\n\tdp_actor\nConfig search path:\n\tprovider=hydra\n"
+    assert role(tmp_path, missing) == "first"
