@@ -11,6 +11,7 @@ from ray_rl_debug.logs.ends import GIVES_UP, OF_ASKING, speaks_of_an_end
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
+from ray_rl_debug.logs.others import ended_beside
 from ray_rl_debug.logs.routine import Routine
 from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
@@ -22,7 +23,6 @@ from ray_rl_debug.logs.words import (
     CLIENT_LEFT,
     EXCEPTION,
     FINISHED,
-    NOT_THE_JOB,
     OF_A_SAMPLE,
     OF_ONE_ANSWER,
     OF_ONE_REQUEST,
@@ -97,9 +97,6 @@ _OWN_SCORE = re.compile(
     r"|\breturn(?:s|ed|ing) -?\d\.\d{1,4}\b|\b(?:verdict|judged)[ :=]{1,3}(?:CE|RE|WA|TLE|MLE|OLE)\b"
 )
 """What an answer that could not be read or run is worth, said together with why; no ``reward:8000``."""
-_OF_A_GUEST = re.compile(r"\b(?:candidate|submission|solution|sandbox|student|a\.out)[\w.-]{0,40}\[\d+\]:? (?:segfault at|general protection|trap )")
-"""Of the kernel, which names the program that it ended."""
-_KILLED = re.compile(r"\bKilled process \d+ \((?P<program>[^)\n]{1,64})\)")
 _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
 IN_THREAD = "Exception in thread "
 _IN_REQUEST = "Exception occurred during processing of request from "
@@ -140,10 +137,8 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "a server says it of one request"
     if one.block is None and one.signature is None and _OWN_SCORE.search(one.text) and not GIVES_UP.search(one.text):
         return "its score is said with it"
-    if (killed := _KILLED.search(one.text)) is not None and NOT_THE_JOB.fullmatch(killed["program"]):
-        return "a service of the machine was ended, no process of the job"
-    if one.block is None and _OF_A_GUEST.search(one.text):
-        return "a program that was tried crashed"
+    if one.block is None and (beside := ended_beside(one.text)) is not None:
+        return beside
     if one.signature is None and CLIENT_LEFT.search(one.text):
         return "a client did not wait for its answer"
     if one.head.writer.program == "slurmstepd" and _PLUGIN.match(one.head.text):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.words import NOT_THE_JOB
 
 OF_CLUSTERS = ("kubernetes", "slurm")
 """Layers whose programs tell of everybody's objects."""
@@ -30,6 +31,20 @@ _NODE = re.compile(r"\b[Nn]odes? (?P<node>[\w.-]+(?:\[[\d,-]+\])?) (?:not respon
 _JOB = re.compile(r"\b(?:JobId=|[Jj]ob(?:step)? ?#?|StepId=)\d")
 _ROW = re.compile(r"^(?:sacct: )?(?P<job>\d{1,10})(?:_\d+)?(?:\.\w+\+?)?[\s|].*\b(?P<state>[A-Z]{4,13}(?:_[A-Z]+)*)\b")
 """Of Slurm's list of jobs: ``812.batch  batch  FAILED  1:0``."""
+
+_OF_A_GUEST = re.compile(
+    r"\b(?:candidate|submission|solution|sandbox|student|a\.out)[\w.-]{0,40}\[\d+\]:? (?:segfault at|general protection|trap )"
+    r"|\bKilled /\S{0,200}/app\.slice/(?!\S{0,100}(?:vte|[Tt]erminal|tmux))"
+)
+"""Of the kernel, which names the program that it ended; of systemd-oomd, of a desktop's programs, of which only terminals run jobs."""
+_KILLED = re.compile(r"\bKilled process \d+ \((?P<program>[^)\n]{1,64})\)")
+
+
+def ended_beside(text: str) -> str | None:
+    """Why it is no process of the job that the kernel or systemd ended, as its name tells."""
+    if (killed := _KILLED.search(text)) is not None and NOT_THE_JOB.fullmatch(killed["program"]):
+        return "a service of the machine was ended, no process of the job"
+    return "a program beside the run ended" if _OF_A_GUEST.search(text) is not None else None
 
 
 def is_of_others(window: Window, one: Spotted) -> bool:

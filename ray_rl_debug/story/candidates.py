@@ -28,8 +28,8 @@ _ENDED_FROM_OUTSIDE = re.compile(
     r"|\b(?:was|were|been|being|is|are|got|[Pp]rocess(?:es)?|[Ww]orkers?|[Jj]ob|[Rr]ank|[Cc]hild|[Tt]ask|[Pp]od|[Cc]ontainer|[Ss]erver)\b[^.'\"\n]{0,40}\b[Tt]erminated\b"
 )
 """The word alone is also a flag of an environment: ``Env done entry 'terminated' was True``."""
-_CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError)\b")
-"""Somebody did not want the result any longer."""
+_CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError|AsyncioActorExit)\b")
+"""Somebody did not want the result any longer, or an actor of Ray's left, as its program told it."""
 _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*[(\[]?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
 """Beside such words: it ended with another code or signal, and nobody told it to."""
 _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b|.{0,120}\bwill now abort\b")

@@ -85,3 +85,14 @@ def test_an_exception_that_names_what_is_used_instead_is_survived(tmp_path: Path
 def test_a_list_of_what_there_is_belongs_to_the_message(tmp_path: Path) -> None:
     missing = "In 'ppo_trainer': Could not find 'actor/dp'\n\nAvailable options in 'actor':\n\tdp_actor\nConfig search path:\n\tprovider=hydra\n"
     assert role(tmp_path, missing) == "first"
+
+
+def test_a_program_of_a_desktop_is_none_of_the_job(tmp_path: Path) -> None:
+    ended = "systemd-oomd[81]: Killed /user.slice/user@7.service/app.slice/{}.scope due to memory pressure for /user.slice being 61% > 50%\n"
+    assert role(tmp_path, ended.format("editor")) is None
+    assert role(tmp_path, ended.format("vte-spawn-8")) == "first"
+
+
+def test_an_actor_that_leaves_as_it_was_told_did_not_fail(tmp_path: Path) -> None:
+    told = story(tmp_path, "(pid=901) ray.exceptions.AsyncioActorExit\n")
+    assert told is not None and told.first is None
