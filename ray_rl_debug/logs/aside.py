@@ -19,6 +19,7 @@ _MEASURES = (
 )
 OF_MEASURING = re.compile(
     rf"\b{_FAILS}[^.:]{{0,40}}\b{_TELLING}\b[^.:]{{0,60}}\b{_MEASURES}\b|\b{_MEASURES}\b[^.:]{{0,40}}\b{_TELLING}\b[^.:]{{0,20}}\b{_FAILS}"
+    rf"|\b{_FAILS} to (?:start|launch|create|set up|init\w*) (?:the )?(?:\w+ ){{0,2}}(?:profiler|metrics?|telemetry|monitoring|tensorboard)\b"
     r"|\b(?:[Cc]ollector|[Ee]xporter|[Ss]craper?) (?:\w+ )?failed\b|\bpowercap\b|\b[Ee]rror running check\b"
 )
 """Who only measures or reports: an exporter, a monitoring agent, telemetry."""

@@ -99,11 +99,21 @@ OF_AN_END = (
     r"|signal|sig(?:term|kill|int|segv|abrt|bus|quit)\b)"
 )
 _ENDS = re.compile(rf"\b{OF_AN_END}")
+_FAILS_TO_END = re.compile(
+    r"\b(?:[Ee]rrors?|[Ee]xceptions?|[Ff]ail(?:ed|ures?)|[Uu]nable|[Cc]ould not|[Cc]annot|[Tt]imed out)(?: (?:to|in|while|when|during|occurred)){0,2}"
+    r" (?:gracefully |forcibly )?(?:abort|terminat|kill|shut(?:ting)? ?down|stop|clos|destroy|cancel|clean|tear|join|releas)\w*[^.:;,]{0,60}"
+)
+"""Of what was to be ended, and does not end: nothing that does work failed there."""
+
+
+def without_failed_ends(text: str) -> str:
+    """A line without its words of an end that was wanted and failed: those that are left tell of an end."""
+    return _FAILS_TO_END.sub("", text)
 
 
 def gives_up(text: str) -> bool:
     """Does a line say that its program does not go on? *Unexpected* alone is what any error may be."""
-    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
+    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(without_failed_ends(text)))
 
 
 def speaks_of_an_end(text: str) -> bool:

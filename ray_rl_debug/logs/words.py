@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from ray_rl_debug.logs.ends import DEATH, GIVES_UP, any_of
+from ray_rl_debug.logs.ends import DEATH, GIVES_UP, any_of, without_failed_ends
 
 STEMS = (
     "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
@@ -134,6 +134,7 @@ _GOES_ON = (
         r"(?:not available|unavailable|not supported|not installed)\b[^.]{0,120}\b(?:only|instead|disabled|without it)\b",
         r"[,;] (?!re(?:start|tr))(?:\w+ ){1,5}(?:is|are|will be) (?:disabled|off|switched off|turned off|left out)\b",
         r"\b[Ww]ill (?:(?:now )?(?:ignore|skip|continue|proceed|go on|fall back)|be (?:ignored|skipped))\b(?! (?:until|if|when|after)\b)",
+        r"[Ww]ill (?:stay|remain|keep) (?:alive|running|up)\b",
         r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
@@ -341,6 +342,6 @@ def goes_on(text: str, *, behind: bool = False) -> str | None:
     found = next((f for f in acts if not _NOT_DONE.search(text, max(0, f.start() - 20), f.start())), None)
     if found is None and behind:
         found = next((f for f in _WENT_ON.finditer(text) if not _DENIED.search(text, 0, f.start())), None)
-    if found is None or (_PROMISES.search(text) is None and GIVES_UP.search(text) is not None):
+    if found is None or (_PROMISES.search(text) is None and GIVES_UP.search(without_failed_ends(text)) is not None):
         return None
     return found[0]

@@ -96,3 +96,20 @@ def test_a_program_of_a_desktop_is_none_of_the_job(tmp_path: Path) -> None:
 def test_an_actor_that_leaves_as_it_was_told_did_not_fail(tmp_path: Path) -> None:
     told = story(tmp_path, "(pid=901) ray.exceptions.AsyncioActorExit\n")
     assert told is not None and told.first is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Error terminating the nodes", "Failed to kill the unrecoverable replica", "Error shutting down worker group", "Could not abort group 3"],
+)
+def test_an_end_that_fails_is_no_end(tmp_path: Path, words: str) -> None:
+    record = "2026-03-02 10:00:01,100\tERROR parts.py:7 -- {}\n"
+    assert role(tmp_path, record.format(words)) != "first"
+    assert role(tmp_path, record.format(f"{words}, giving up")) == "first"
+    assert role(tmp_path, record.format("Error in the group, terminating")) == "first"
+
+
+def test_what_stays_alive_has_not_ended(tmp_path: Path) -> None:
+    record = "2026-03-02 10:00:01,100\tERROR agent.py:7 -- Failed to start the worker: no port{}\n"
+    assert role(tmp_path, record.format(". The agent will stay alive without it")) is None
+    assert role(tmp_path, record.format("")) == "first"
