@@ -19,6 +19,7 @@ def any_of(*parts: str) -> str:
     return "|".join(parts)
 
 
+_IN_CLEANUP = r" (?:in|during) (?:\w+ ){0,2}(?:clean-?up|shutdown|teardown)\b"
 ENDS_RUN = re.compile(
     r"\b(?:[Aa]borting|[Kk]illing|[Tt]erminating) (?:the|this) (?:whole )?(?:run|job|training|trainer|program|experiment)\b"
     r"|\b(?i:error|failed|failure|time-?out|timed out|cannot|unable|missing|not found|is nan)\b[^\n]{0,100}[,.;] ?(?:[Ee]xiting|[Qq]uitting)\b"
@@ -48,7 +49,7 @@ DEATH = re.compile(
         r"\b(?:[Jj]ob|[Pp]od|[Tt]ask|[Aa]llocation|[Ii]nstance|[Nn]ode)\b.{0,60}\b(?:cancell?ed|killed|terminated|stopped|evicted)\b.{0,40}\bpreempted\b",
         r"^\W{0,3}(?:[Jj]ob|[Tt]ask) finished \(status: FAILED|\bwill now abort\b",
         r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
-        r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
+        rf"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception(?!{_IN_CLEANUP}) in ",
         r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|(?:NODE|TASK) (?:\S+ )?FAILURE|PREEMPTION)",
     )
@@ -70,7 +71,8 @@ PART_ENDED = re.compile(
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{LIVES}\b"
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]nhandled (?:event|fault|failure|signal)\b"
-    r"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
+    rf"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)(?!{_IN_CLEANUP})"
+    r"|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|^[Jj]ob (?=[\w-]*\d)[\w-]{1,80} failed: "
     r"|, (?:stopping|stopped|quitting|leaving)\b|\b[Uu]ncaught$"
@@ -86,7 +88,8 @@ GIVES_UP = re.compile(
         r"[Ss]topping (?:all|everything|the (?:run|job|training|program))\b",
         r"[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
         r"[Kk]illing (?:sub)?process|closing signal",
-        r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
+        r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)"
+        r"(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task|group|sample|trajector(?:y|ie))s?\b)",
         r"(?:[Aa]ttempt|[Tt]ry|[Rr]etry)[ :#]{1,2}(?P<last>\d{1,4}) ?(?:/|of) ?(?P=last)(?!\d)",
         r"[Nn]o more (?:retries|attempts)|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",

@@ -113,3 +113,11 @@ def test_what_stays_alive_has_not_ended(tmp_path: Path) -> None:
     record = "2026-03-02 10:00:01,100\tERROR agent.py:7 -- Failed to start the worker: no port{}\n"
     assert role(tmp_path, record.format(". The agent will stay alive without it")) is None
     assert role(tmp_path, record.format("")) == "first"
+
+
+def test_what_was_aborted_before_and_what_is_raised_in_cleanup_end_nothing(tmp_path: Path) -> None:
+    record = "2026-03-02 10:00:01,100 ERROR parts.py:7 -- {}\n"
+    assert role(tmp_path, record.format("failed to requeue aborted group")) == "noted"
+    assert role(tmp_path, record.format("failed to store, aborted")) == "first"
+    assert role(tmp_path, record.format("Unhandled exception in cleanup callback: 7")) == "noted"
+    assert role(tmp_path, record.format("Unhandled exception in the loop: 7")) == "first"
