@@ -23,7 +23,7 @@ OF_MEASURING = re.compile(
     r"|\b(?:[Cc]ollector|[Ee]xporter|[Ss]craper?) (?:\w+ )?failed\b|\bpowercap\b|\b[Ee]rror running check\b"
 )
 """Who only measures or reports: an exporter, a monitoring agent, telemetry."""
-_OF_A_HELPER = re.compile(
+OF_A_HELPER = re.compile(
     r"(?<![\w/.])(?!metrics[- ])[a-z][\w-]{1,40}-(?:exporter|hostengine|collector|sidecar|device-plugin|problem-detector)\b"
     r"|(?<![\w/.])(?:promtail|telegraf|fluent-?(?:bit|d)|filebeat|statsd|cadvisor)\b"
 )
@@ -85,4 +85,4 @@ def _is_of_a_helper(window: Window, one: Spotted) -> bool:
         return False
     beside = (window.line_before(one.start), *islice(window.next_of(one.head.writer, one.end), 2))
     own = (h.text for h in beside if h.is_stamped and h.level is not None and h.writer == LogWriter())
-    return any(_OF_A_HELPER.search(text) for text in (one.text, *own))
+    return any(OF_A_HELPER.search(text) for text in (one.text, *own))

@@ -39,7 +39,7 @@ DEATH = re.compile(
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
         r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*[(\[]?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
-        r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: ",
+        r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: |\bprocesses exited with non-zero status\b",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b|\b(?:terminated|exited|ended|died|finished) with -[1-9]\d{0,2}\b",
         r"^(?:rank|worker|process|proc|child|node|job|task) ?#?\d{1,6}: exit (?!0\b)\d{1,3}$",
         r"\.(?:c|cc|cpp|cu|cuh|h|hpp):\d{1,6}:? {1,4}Fatal(?: [Ee]rror)?: \S",
@@ -107,6 +107,11 @@ _FAILS_TO_END = re.compile(
     r" (?:gracefully |forcibly )?(?:abort|terminat|kill|shut(?:ting)? ?down|stop|clos|destroy|cancel|clean|tear|join|releas)\w*[^.:;,]{0,60}"
 )
 """Of what was to be ended, and does not end: nothing that does work failed there."""
+
+
+def fails_to_end(text: str) -> bool:
+    """Does a line say that something was to be ended, and that this failed?"""
+    return _FAILS_TO_END.search(text) is not None
 
 
 def without_failed_ends(text: str) -> str:

@@ -60,7 +60,8 @@ def _is_silent_if_ended(one: Spotted) -> bool:
 
 def _wrote_on(window: Window, one: Spotted) -> bool:
     own = one.block.message if one.block is not None else ()
-    for after in islice((h for h in window.next_of(one.head.writer, one.end) if h.text), LINES_BEHIND):
+    lines = window.next_of(one.head.writer, one.end, anybody=_is_bare_exception(one))
+    for after in islice((h for h in lines if h.text), LINES_BEHIND):
         if QUOTES.match(after.text) or speaks_of_an_end(after.text) or after.level in ("E", "F"):
             return False
         if _is_of_a_rank(one) and after.writer == LogWriter() and not after.is_stamped and after.level is None:
@@ -68,6 +69,12 @@ def _wrote_on(window: Window, one: Spotted) -> bool:
         if after.text not in own and _is_of_the_program(after, one):
             return True
     return False
+
+
+def _is_bare_exception(one: Spotted) -> bool:
+    """Is it one line without a traceback, of no rank? Where such a one ends a run the others of it do not write on either."""
+    is_alone = one.block is None and one.signature is None and one.head.level is None and one.head.writer.rank is None
+    return is_alone and EXCEPTION.match(one.text) is not None
 
 
 def _is_of_a_rank(one: Spotted) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ray_rl_debug.logs.aside import aside
-from ray_rl_debug.logs.ends import GIVES_UP, OF_ASKING, speaks_of_an_end
+from ray_rl_debug.logs.ends import GIVES_UP, OF_ASKING, fails_to_end, speaks_of_an_end
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import is_one_process
@@ -160,6 +160,8 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
         skips = goes_on(before.text)
         if skips is not None:
             return skips  # it was printed as the reason
+    if one.block is None and fails_to_end(before.text) and EXCEPTION.match(one.text) and is_one_process(before.writer, one.head.writer):
+        return "it was raised where something was to be ended"
     if one.block is None:
         return goes_on(record.text) if (record := _record_above(window, one)) is not None else None
     if before.text == "--- Logging error ---":
@@ -251,7 +253,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         is_told = is_told or (
             is_report and (after.level in ("D", "I") or (one.block is None and after.level is None and after.is_stamped and one.head.is_stamped))
         )
-        if is_told and speaks_of_an_end(after.text):
+        if is_told and speaks_of_an_end(after.text) and goes_on(after.text, behind=True) is None:
             return None
         if (may_be_tried or is_caught) and SCORED.search(after.text) and read_step(after.text) is None:
             return "code of a model that was tried, and scored"

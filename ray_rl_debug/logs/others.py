@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.logs.aside import OF_A_HELPER
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import NOT_THE_JOB
@@ -56,6 +57,8 @@ def is_of_others(window: Window, one: Spotted) -> bool:
 
 
 def _is_other_object(window: Window, one: Spotted) -> bool:
+    if OF_A_HELPER.search(one.head.text):
+        return True
     own = _named(one.head.text)
     if own is None:
         return False

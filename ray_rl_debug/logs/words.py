@@ -12,7 +12,7 @@ STEMS = (
     "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
     "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "_ASSERT", "exit code",
     "xited with",
-    "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
+    "Exit Code", "Exit code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", " ERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
@@ -122,7 +122,7 @@ _DONE_ABOUT_IT = any_of(
 _GOES_ON = (
     r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + any_of(
-        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
+        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left|[1-9]\d* restores? left",
         r"(?<!non-)[Rr]etr[iy]able\b",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
         r"\b(?:[Uu]s|[Tt]ak|[Ii]nstall|[Ll]oad)ing \S+(?: \S+){0,4} instead\b",

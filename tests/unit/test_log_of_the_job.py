@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_log_blocks_alone import role
+from test_log_blocks_alone import BODY, role
 from test_log_innocents import first, story
 
 DOWN = "Oct 01 10:00:01 ctl slurmctld[71]: error: Nodes n91 not responding, setting DOWN\n"
@@ -117,7 +117,39 @@ def test_what_stays_alive_has_not_ended(tmp_path: Path) -> None:
 
 def test_what_was_aborted_before_and_what_is_raised_in_cleanup_end_nothing(tmp_path: Path) -> None:
     record = "2026-03-02 10:00:01,100 ERROR parts.py:7 -- {}\n"
-    assert role(tmp_path, record.format("failed to requeue aborted group")) == "noted"
+    assert role(tmp_path, record.format("failed to requeue aborted group")) != "first"
     assert role(tmp_path, record.format("failed to store, aborted")) == "first"
-    assert role(tmp_path, record.format("Unhandled exception in cleanup callback: 7")) == "noted"
+    assert role(tmp_path, record.format("Unhandled exception in cleanup callback: 7")) != "first"
     assert role(tmp_path, record.format("Unhandled exception in the loop: 7")) == "first"
+
+
+def test_a_bare_exception_behind_which_anybody_goes_on_is_noted(tmp_path: Path) -> None:
+    raised = "(WorkerDict pid=7) OSError: [Errno 39] Directory not empty: '/ckpt/40'\n"
+    assert role(tmp_path, f"{raised}(TaskRunner pid=71) 2026-03-02 10:00:01,100 INFO parts.py:7 -- saved /ckpt/60\n") == "noted"
+    assert role(tmp_path, f"{raised}(TaskRunner pid=71) 2026-03-02 10:00:01,100 ERROR parts.py:7 -- no answer\n") == "first"
+    assert role(tmp_path, raised) == "first"
+
+
+def test_what_is_raised_where_something_was_to_be_ended(tmp_path: Path) -> None:
+    raised = "(AgentLoop pid=7) RuntimeError: Attempted to exit cancel scope in a different task than it was entered in\n"
+    assert role(tmp_path, f"(AgentLoop pid=7) an error occurred during closing of the generator\n{raised}") is None
+    assert role(tmp_path, f"(AgentLoop pid=7) an error occurred during the turn\n{raised}") == "first"
+
+
+def test_a_trial_that_is_restored_goes_on(tmp_path: Path) -> None:
+    failed = "2026-03-02 10:00:01,100\tERROR tune.py:7 -- Trial task failed for trial P_1\n" + BODY
+    after = "2026-03-02 10:00:02,100\tINFO tune.py:9 -- Trial P_1: 1 failure, {} restores left\n"
+    assert role(tmp_path, failed + after.format(2)) is None
+    assert role(tmp_path, failed + after.format(0)) == "first"
+
+
+def test_a_helper_of_a_pod_is_no_part_of_the_run(tmp_path: Path) -> None:
+    probe = "Warning  Unhealthy  41s (x2 over 51s)  kubelet  Liveness probe failed: HTTP probe failed with statuscode: 503 (container {})\n"
+    assert role(tmp_path, probe.format("log-sidecar")) == "noted"
+    assert role(tmp_path, probe.format("trainer")) == "first"
+
+
+def test_mpirun_names_who_ended_first(tmp_path: Path) -> None:
+    text = "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated.\n\n  Process name: [[41,1],5]\n"
+    told = story(tmp_path, f"{text}  Exit code:    1\n")
+    assert told is not None and told.first is not None and [w.rank for w in told.first.who] == [5]
