@@ -142,17 +142,22 @@ def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
         complete = bool(ids) and all(r.complete for r in one.process.object_refs)
         if found and complete:
             continue
-        owned = [task for task in (one.core.owned if one.core else ()) if task.task_id not in watched]
+        told = watched.union(object_id[:_TASK_HEX] for object_id, _ in ids)  # a driver may own a call of each rank: once is enough
+        owned = [task for task in (one.core.owned if one.core else ()) if task.task_id not in told]
         sure = Certainty.POSSIBLE if lacks_stack(view, one) else Certainty.LIKELY  # it may wait for something else
         guessed = [e for task in owned for e in _edges_of_task(view, index, one, task.task_id, "ray.get", sure)]
         # while it gets results, nothing says that it waits for whatever else it owns
-        moving = [e for e in guessed if e.target in view.seen and view.seen[e.target].motion is Motion.MOVING]
-        guessed = moving or guessed
+        moving = [e for e in guessed if _moves(view, e.target)]
+        guessed = moving if moving or any(_moves(view, e.target) for e in found) else guessed
         yield from guessed
         if waits and not found and not guessed:
             yield from _edges_to_groups(index, one, "ray.get")
         elif awaited and not found and not guessed and view.ray is None and not view.by_hand:
             yield to_unseen(one, f"the results that coroutines of pid {one.process.pid} await", Why.CALL)
+
+
+def _moves(view: View, node: str) -> bool:
+    return node in view.seen and view.seen[node].motion is Motion.MOVING
 
 
 def _argument_edges(view: View, index: RayIndex, awaited: list[str]) -> Iterator[Edge]:

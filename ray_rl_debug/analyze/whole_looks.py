@@ -42,13 +42,14 @@ def is_steady(process: Process) -> bool:
 
 def with_names(process: Process) -> Process:
     """The process with each thread's name in all looks, where some look did not read it: py-spy finds names in a table that changes."""
+    nameless = {t.tid for sample in process.samples for t in sample.threads if t.name is None and t.tid is not None}
+    if not nameless:
+        return process
     names: dict[int | None, set[str]] = {}
-    for sample in process.samples:
-        for thread in sample.threads:
-            if thread.tid is not None and thread.name is not None:
-                names.setdefault(thread.tid, set()).add(thread.name)
+    for thread in (t for sample in process.samples for t in sample.threads if t.tid in nameless and t.name is not None):
+        names.setdefault(thread.tid, set()).add(thread.name or "")
     known = {tid: next(iter(found)) for tid, found in names.items() if len(found) == 1}
-    if all(t.name is not None or t.tid not in known for sample in process.samples for t in sample.threads):
+    if not known:
         return process
     return msgspec.structs.replace(process, samples=tuple(_named(sample, known) for sample in process.samples))
 
