@@ -101,8 +101,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed.sort(key=lambda e: e.why not in SOCKETS)  # those in its queue tell most
         if handed:
             client = scene.view.seen[handed[0].source]
-            if kind_of(node) is NodeKind.UNSEEN and client.process.kind != "named" and not scene.graph.into([client.key]):
-                continue  # it reads what somebody may type
+            kept = any(scene.graph.hope(e.source) is not Outlook.MOVES for e in scene.graph.into([client.key]))
+            if kind_of(node) is NodeKind.UNSEEN and client.process.kind != "named" and not kept:
+                continue  # it reads what somebody may type, or rests while all go on that wait for it
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
             is_peer = sink is not None and (handed[0].why in _PEERS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
