@@ -24,7 +24,7 @@ OF_MEASURING = re.compile(
 )
 """Who only measures or reports: an exporter, a monitoring agent, telemetry."""
 OF_A_HELPER = re.compile(
-    r"(?<![\w/.])(?!metrics[- ])[a-z][\w-]{1,40}-(?:exporter|hostengine|collector|sidecar|device-plugin|problem-detector)\b"
+    r"(?<![\w/.])(?!metrics[-_ ])[a-z][\w-]{1,40}[-_](?:exporter|hostengine|collector|sidecar|device-plugin|problem-detector)\b"
     r"|(?<![\w/.])(?:promtail|telegraf|fluent-?(?:bit|d)|filebeat|statsd|cadvisor)\b"
 )
 """Names of services that only measure, report or hand out devices: a run goes on without them."""

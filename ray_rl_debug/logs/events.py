@@ -9,6 +9,7 @@ from itertools import islice
 import msgspec
 
 from ray_rl_debug.logs.above import is_of_error_above, note_above, of_record_above, out_of_panel, record_of_java
+from ray_rl_debug.logs.aside import OF_A_HELPER
 from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.ends import GIVES_UP, gives_up
@@ -33,6 +34,9 @@ _OF_ITS_END = re.compile(r"(?:exitcode|traceback)\s*: (?!To enable )\S")
 """In torchrun's report of a process that failed."""
 _SOURCE_IN_C = re.compile(r"\.(?:cc|cpp|cu|h|c):\d")
 """A logger of C++ prints no traceback of Python's."""
+_LAST_FIELD = re.compile(r"traceback\s*: ")
+FIELDS_ABOVE = 5
+"""In torchrun's report of a rank, before its traceback."""
 MAX_FIELDS = 14
 MAX_OF_FRAME = 4
 """Lines of a frame: its place, its code, and Python's marks below that."""
@@ -111,6 +115,7 @@ def as_event(window: Window, one: Spotted, number: int) -> LogEvent:
     if block is not None:
         named = (block.remote, block.first, block.lines[0], *introduced_by(window.line_before(one.start).text))
         about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
+        about = about or _of_report_above(window, one, block)
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and (not h.is_stamped or h.text.startswith("what():"))]
@@ -174,6 +179,14 @@ def _frame_above(window: Window, one: Spotted) -> str | None:
             return None
         at = window.text.rfind(b"\n", 0, at - 1) + 1
     return None
+
+
+def _of_report_above(window: Window, one: Spotted, block: Block) -> LogWriter | None:
+    """Of a traceback that torchrun's report of a rank ends with, the rank that the fields above name."""
+    if _LAST_FIELD.match(block.lines[0]) is None:
+        return None
+    rows = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-FIELDS_ABOVE - 1 : -1]
+    return named_in("", tuple(window.head(row.decode("utf-8", "replace")).text for row in rows))
 
 
 def _of_call_above(window: Window, one: Spotted) -> LogWriter | None:
@@ -316,6 +329,8 @@ def _is_collected(times: Sequence[float | None]) -> bool:
 def _is_of_the_machine(head: Head, kind: str) -> bool:
     """Did a service of the machine write it? A journal names the machine, a service alone no process; ``(search_agent pid=7)`` is an actor."""
     who = head.writer
+    if OF_A_HELPER.match(head.text) or OF_A_HELPER.fullmatch(who.program or ""):
+        return True  # it tells how its own tools end
     if who.program is None or (kind != "error" and not who.program.endswith(".service")):
         return False  # the kernel tells of the ends of others
     return NOT_THE_JOB.fullmatch(who.program) is not None and (who.node is not None or who.pid is None)

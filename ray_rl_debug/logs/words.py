@@ -122,7 +122,8 @@ _DONE_ABOUT_IT = any_of(
 _GOES_ON = (
     r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + any_of(
-        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left|[1-9]\d* restores? left",
+        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+",
+        r"[Rr]etries left|[1-9]\d* restores? left",
         r"(?<!non-)[Rr]etr[iy]able\b",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
         r"\b(?:[Uu]s|[Tt]ak|[Ii]nstall|[Ll]oad)ing \S+(?: \S+){0,4} instead\b",

@@ -150,6 +150,22 @@ def test_a_helper_of_a_pod_is_no_part_of_the_run(tmp_path: Path) -> None:
 
 
 def test_mpirun_names_who_ended_first(tmp_path: Path) -> None:
-    text = "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated.\n\n  Process name: [[41,1],5]\n"
+    text = "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated.\n\n"
+    text += "  Process name: [[41,1],5]\n"
     told = story(tmp_path, f"{text}  Exit code:    1\n")
     assert told is not None and told.first is not None and [w.rank for w in told.first.who] == [5]
+
+
+def test_a_traceback_in_the_report_of_a_rank_is_of_that_rank(tmp_path: Path) -> None:
+    fields = "Root Cause (first observed failure):\n[0]:\n  host      : gpu-2\n  rank      : 5 (local_rank: 5)\n"
+    fields += "  exitcode  : 1 (pid: 1315)\n  error_file: /tmp/e/5/error.json\n"
+    told = story(
+        tmp_path, f'{fields}  traceback : Traceback (most recent call last):\n    File "/job/a.py", line 8, in main\n      f()\n  ValueError: x\n'
+    )
+    assert told is not None and told.first is not None and [(w.rank, w.pid) for w in told.first.who] == [(5, 1315)]
+
+
+def test_a_helper_tells_how_its_own_tools_end(tmp_path: Path) -> None:
+    said = '{}: level=error msg="failed to run nvidia-smi" err="exit status 9"\n'
+    assert role(tmp_path, said.format("nvidia_gpu_exporter")) is None
+    assert role(tmp_path, said.format("trainer")) == "first"
