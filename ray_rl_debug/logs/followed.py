@@ -53,7 +53,7 @@ def _is_grave(one: Spotted) -> bool:
 
 def _is_silent_if_ended(one: Spotted) -> bool:
     """Would its writer say no more, had it ended? Services tell how others end, and who loses a device may still write."""
-    if _is_grave(one):
+    if TELLS_OLDER.search(one.text) is not None:
         return False
     return one.signature is None or not (one.signature.layer in _OF_SERVICES or OF_A_DEVICE.search(one.text))
 
@@ -85,6 +85,8 @@ def _is_of_a_rank(one: Spotted) -> bool:
 def _is_of_the_program(after: Head, one: Spotted) -> bool:
     if after.level in ("D", "I") or (after.is_stamped and after.level is None):
         return True
+    if _is_grave(one):
+        return False  # only a record of the same writer is more than its message
     if one.signature is not None and (one.block is not None or EXCEPTION.match(one.text)):
         return read_step(after.text) is not None
     name = one.text.split(" ", 1)[0]

@@ -128,7 +128,7 @@ _GOES_ON = (
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
         r"\b(?:[Uu]s|[Tt]ak|[Ii]nstall|[Ll]oad)ing \S+(?: \S+){0,4} instead\b",
         r"(?!fail|crash|di(?:ed|es)|exit|lost|los|stop|kill|hang|hung|br[eo]ak|timed|abort|refus|happen|rais|resets?\b)"
-        r"\b(?:\w+(?:ing|[^s]s|ed)|read|drawn|run|sent|built|begun) (?:it |them )?(?:again|anew)\b",
+        r"\b(?:\w+(?:ing|[^s]s|ed)|read|drawn|run|sent|built|begun|written|done) (?:it |them )?(?:again|anew)\b",
         r"\b(?:tries|trying) (?:the )?(?:next|another|other|:?\d)",
         r"\ba new (?:\w+ )?(?:one|copy|worker|process|engine|server|instance|actor|container|env\w*|simulator)\b.{0,20}"
         r"\b(?:start(?:s|ed)|takes|took|spawned|launched|created|comes|came)\b|\b(?:was|is|were|are|been) replaced\b",

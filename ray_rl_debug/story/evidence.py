@@ -92,7 +92,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     known = known if known is not None and known.effect != "info" else None
     if event.kind == "error" and known is None and SMALL_TOOL.match(event.text):
         return False
-    if event.level == "F":
+    if event.level == "F" and not event.is_followed:
         return True
     if _is_unit_of_the_machine(event.writer.program or ""):
         return False

@@ -169,3 +169,10 @@ def test_a_helper_tells_how_its_own_tools_end(tmp_path: Path) -> None:
     said = '{}: level=error msg="failed to run nvidia-smi" err="exit status 9"\n'
     assert role(tmp_path, said.format("nvidia_gpu_exporter")) is None
     assert role(tmp_path, said.format("trainer")) == "first"
+
+
+def test_a_fatal_record_behind_which_its_writer_goes_on_ended_one_session(tmp_path: Path) -> None:
+    fatal = '2026-11-07 08:00:00.100 FATAL db.c:8 -- authentication failed for user "grafana"\n'
+    assert role(tmp_path, fatal) == "first"
+    assert role(tmp_path, f"{fatal}2026-11-07 08:00:01.100 INFO db.c:9 -- 41 buffers stored\n") == "noted"
+    assert role(tmp_path, f"{fatal}the user is not known\nsee the manual\n") == "first"
