@@ -71,7 +71,7 @@ PART_ENDED = re.compile(
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{LIVES}\b"
     r"|(?<!\bon )(?<!\bwill )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]nhandled (?:event|fault|failure|signal)\b"
-    rf"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)(?!{_IN_CLEANUP})"
+    rf"|\b[Uu]n(?:caught|handled) (?:\w+ )?\w*(?:[Ee]xception|[Ee]rror)(?!{_IN_CLEANUP}|\" err=)"
     r"|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|^[Jj]ob (?=[\w-]*\d)[\w-]{1,80} failed: "

@@ -91,7 +91,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     if said is None and signature is None and NCCL_WARNS in raw and _failed_in_nccl(window, head, end):
         said = Said("error")
     if said is None:
-        if signature is None or ENDED_WELL.search(head.text) or (head.level is None and is_quoted(head.text, matcher)):
+        if signature is None or ENDED_WELL.search(head.text) or (head.level in (None, "D", "I") and is_quoted(head.text, matcher)):
             return None
         said = Said("known")
     if signature is None and _is_of_the_machine(head, said.kind):

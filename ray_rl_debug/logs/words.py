@@ -168,6 +168,7 @@ _WENT_ON = re.compile(
         r"(?<![Nn]ot )(?<!longer )(?<!stopped )(?<!stops )\b(?:answers|responds|responding|is reachable|is back|(?:came|comes) back)\b",
         r"\b(?:goes on|go on|carr(?:ies|y) on|proceed(?:s|ing|ed)?)\b",
         r"\b(?:has been|have been|was|were) (?:upgraded|installed|deployed|reloaded)\b",
+        r"\berrors? (?:was |were )?(?:corrected|repaired|healed)\b",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
         r"^(?:[Pp]assed|PASS(?:ED)?|ok|OK)$",
         r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\bSubmitted batch job \d|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",

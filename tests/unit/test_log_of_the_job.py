@@ -37,7 +37,7 @@ def test_a_helper_that_ends_ends_no_run(tmp_path: Path, text: str) -> None:
     told = story(tmp_path, text)
     assert told is None or (told.first is None and not told.noted)
     grave = text.replace("metrics", "weights").replace("-exporter", "-trainer").replace("-hostengine", "-engine")
-    assert role(tmp_path, grave) == "first"
+    assert role(tmp_path, grave.partition("\n")[0] + "\n") == "first"
 
 
 def test_a_search_that_found_what_fits_lived(tmp_path: Path) -> None:
@@ -176,3 +176,21 @@ def test_a_fatal_record_behind_which_its_writer_goes_on_ended_one_session(tmp_pa
     assert role(tmp_path, fatal) == "first"
     assert role(tmp_path, f"{fatal}2026-11-07 08:00:01.100 INFO db.c:9 -- 41 buffers stored\n") == "noted"
     assert role(tmp_path, f"{fatal}the user is not known\nsee the manual\n") == "first"
+
+
+def test_fields_of_a_helper_or_of_an_older_job_are_none_of_the_job(tmp_path: Path) -> None:
+    pod = "Name:         {}\nStatus:       Failed\nContainers:\n  main:\n    State:          Terminated\n      Reason:       OOMKilled\n"
+    assert role(tmp_path, pod.format("rl-worker-3")) == "first"
+    assert role(tmp_path, pod.format("rl-worker-3").replace("main:", "log-sidecar:")) == "noted"
+    shown = "JobId={} JobName=grpo\n   JobState={} Reason=None\n"
+    assert role(tmp_path, shown.format(81, "NODE_FAIL") + shown.format(82, "RUNNING")) == "noted"
+    assert role(tmp_path, shown.format(81, "COMPLETED") + shown.format(82, "NODE_FAIL")) == "first"
+
+
+def test_words_of_an_error_that_are_quoted_corrected_or_of_a_form_are_none(tmp_path: Path) -> None:
+    assert role(tmp_path, "[note] on Monday we saw `NCCL WARN Call to ibv_create_cq failed`, fixed by ulimit -l\n") is None
+    disk = "[ 8812.2] blk_update_request: I/O error, dev nvme0n1, sector 8 op 0x0:(READ)\n"
+    assert role(tmp_path, disk) == "first"
+    assert role(tmp_path, f"{disk}[ 8812.3] md/raid1:md0: read error corrected (8 sectors at 8 on nvme0n1p2)\n") is None
+    form = 'E1108 08:00:00.100000    1812 manager.go:562] "Unhandled Error"{}no certificate was signed in time"\n'
+    assert role(tmp_path, form.format(' err="')) == "noted"
