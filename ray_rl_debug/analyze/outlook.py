@@ -306,6 +306,7 @@ TABLE: tuple[Row, ...] = (
     Row("moves", Outlook.MOVES, _moves),
     Row("the call that would end it stands behind it", Outlook.STANDS, _ended_behind),
     Row("looks at its own variables", Outlook.STANDS, _looks_at_variables),
+    Row("nobody wakes its loop", Outlook.STANDS, outlook_naps.is_not_woken),
     Row("tries a lock that it has itself", Outlook.STANDS, tries_own_lock),
     Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
     Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),

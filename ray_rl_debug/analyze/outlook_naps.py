@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.pools import feeder_at_work
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.thread_scores import executes
+from ray_rl_debug.analyze.unwoken_loops import unwoken
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans, pool_rests
 from ray_rl_debug.analyze.waits_looks import AT_ADDRESS
@@ -176,3 +177,8 @@ def asks_nobody_seen(f: Facts) -> str | None:
     if f.waits or AT_ADDRESS.isdisjoint(looks or ()) or may_nap(f):
         return None
     return f"{f.one.motion_reason}; it tries again and again whether somebody answers, and who should was not seen"
+
+
+def is_not_woken(f: Facts) -> str | None:
+    task = unwoken(f.one)
+    return f"its coroutine {task.name} could go on, but its event loop sleeps" if task is not None else None

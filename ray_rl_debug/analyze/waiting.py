@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.room import lacks_room
 from ray_rl_debug.analyze.roots import Root, roots, worst_first
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
+from ray_rl_debug.analyze.unwoken_loops import unwoken
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import is_unseen_child
 from ray_rl_debug.model import gaps
@@ -82,10 +83,10 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
 def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     """Solve the edges of a view; of several edges between two nodes the surest stays. Pure.
 
-    A stopped process waits for nobody, whatever its stack says: only who lets it go can end that.
+    A stopped process waits for nobody, whatever its stack says: only who lets it go can end that. Nor does one whose loop nobody wakes.
     """
     best: dict[str, dict[str, Edge]] = defaultdict(dict)
-    stopped = {key for key, one in view.seen.items() if one.is_stopped}
+    stopped = {key for key, one in view.seen.items() if one.is_stopped or unwoken(one) is not None}
     for edge in edges:
         source, target = edge.source, edge.target
         if source in stopped or (source == target and edge.why is not Why.QUEUED_CALL):

@@ -64,6 +64,7 @@ from ray_rl_debug.rules.coroutine_words import (
     thread_evidence,
 )
 from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+from ray_rl_debug.rules.woken_by_nobody import finding_of_unwoken
 
 ID = "RRD201"
 NAME = "coroutines stuck"
@@ -86,7 +87,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         if one.is_stopped:
             continue
         ends = _told(one)
-        if one.is_idle:
+        if (lost := finding_of_unwoken(one, (ID, NAME, CAUSE))) is not None:
+            yield Found(finding=lost, explains=frozenset(root.nodes))
+        elif one.is_idle:
             running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
             if running and not ends and _calls_are_at_rest(one):
                 yield from _empty_queue(scene, root, one)

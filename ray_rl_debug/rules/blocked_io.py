@@ -36,6 +36,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.unwoken_loops import unwoken
 from ray_rl_debug.analyze.waits_async import INPUT
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import AsyncTask
@@ -95,7 +96,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = []  # another rule's
         if sink is not None and told_of(sink) is not None:
             continue  # whoever wrote this says that it is a lock
-        if sink is not None and sink.is_idle and waits_inside(sink.ends):
+        if sink is not None and (unwoken(sink) is not None or (sink.is_idle and waits_inside(sink.ends))):
             continue  # its own coroutines say what it waits for: another rule's
         if sink is not None and does_not_accept(sink):
             handed.sort(key=lambda e: e.why not in SOCKETS)  # those in its queue tell most
@@ -122,7 +123,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield ring_found(scene, ring, ID, NAME, CAUSE, [*advice, *remedy(Kind.CHILD, None)])
     yield from _in_its_thread(scene)
     for _, one in scene.lonely("named"):
-        if _is_io(one) and not one.is_stopped and told_of(one) is None:
+        if _is_io(one) and not one.is_stopped and told_of(one) is None and unwoken(one) is None:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
 
 
