@@ -16,7 +16,7 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
         return None, ""
     # the package multiprocess is multiprocessing with another pickle
     files = [f"multiprocessing/{f.file[13:]}" if f.file.startswith("multiprocess/") else f.file for f in frames]
-    if len(inner) and _is_helper(files, names):
+    if len(inner) and _is_helper(files[: len(inner)], names[: len(inner)]):
         return Kind.IDLE, names[0]
     found: tuple[Kind | None, str] = (None, "")
     tables = _STDLIB_PLACES + _CLIENT_PLACES if len(inner) < len(frames) else _STDLIB_PLACES
@@ -159,6 +159,11 @@ def answers_request(frames: Sequence[Frame]) -> bool:
     return any(f.file.endswith(file) and f.function.rpartition(".")[2] in names for f in frames for file, names in _REQUEST_HANDLERS)
 
 
+def awaits_result(frames: Sequence[Frame]) -> bool:
+    """Does it wait for the result of what it gave a pool of multiprocessing? Nobody rests there between two requests."""
+    return any(f.file.endswith("multiprocessing/pool.py") and f.function.rpartition(".")[2] in ("get", "wait", "next") for f in frames)
+
+
 _STREAMS = "grpc/_channel.py"
 
 
@@ -199,7 +204,7 @@ _HELPERS: tuple[tuple[str, str], ...] = (
 
 
 def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
-    """A thread that waits for work by design: pool threads, Ray's collector thread, progress bars."""
+    """A thread that waits for work by design: pool threads, Ray's collector thread, progress bars. Asked of what lies inside of own code."""
     for i, (f, n) in enumerate(zip(files, names, strict=True)):
         if i > 4:
             return False

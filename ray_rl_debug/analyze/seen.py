@@ -151,7 +151,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.lane_of is None:
             return self.identity.label
         thread = self.telling.called if self.telling is not None and kind_of(self.key) is NodeKind.THREAD else None
-        return f"{self.identity.label}, thread {thread}" if thread is not None else f"{self.identity.label}.{self.identity.method}"
+        return f"{self.name}, thread {thread}" if thread is not None else f"{self.identity.label}.{self.identity.method}"
 
     def where(self) -> str:
         """``actor/3 (node7 pid 4211)``; without what a file does not tell."""

@@ -94,7 +94,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
         if free and all(is_waiting(m) for m in free):
             continue  # a ring of ranks: other rules'
         # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
-        awaited = all(e.why in _AWAITED for e in edges) or (bool(root.waiters) and all(e.why in _AT_CONNECTIONS for e in edges))
+        awaited = all(e.why in _AWAITED for e in edges) or (_is_asked(root, members) and all(e.why in _AT_CONNECTIONS for e in edges))
         awaited = awaited or all(e.why in _OF_PIPES for e in edges)
         if any(e.why in _OF_CALLS and not awaited for e in edges) or _is_doubtful_tie(edges):
             continue
@@ -107,6 +107,11 @@ def rings(scene: Scene) -> Iterator[Ring]:
         if not needed and all(e.why is Why.POLL for e in edges):
             certainty = Certainty.POSSIBLE  # each looks for what any other might bring: whoever should may not have been seen
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty, needed=needed)
+
+
+def _is_asked(root: Root, members: Sequence[Seen]) -> bool:
+    """Does somebody else wait for them, or does a thread of theirs have a request in hand?"""
+    return bool(root.waiters) or any(m.lane_of is not None and m.telling is not None and m.telling.answers for m in members)
 
 
 def _needed(root: Root, edges: Sequence[Edge]) -> frozenset[str]:
@@ -130,7 +135,9 @@ def _is_ring(nodes: set[str], waits: Sequence[Wait]) -> bool:
 def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
     """What a rule says of a ring."""
     members, accused = ring.members, ring.accused
-    shown = [_in_ring(m, is_long=len(members) <= _SHOWN) for m in members]
+    # threads of one process that stand alike are told once
+    alike = {(m.process_key, m.lane_of is None, m.at()): m for m in members}.values()
+    shown = [_in_ring(m, is_long=len(alike) <= _SHOWN) for m in alike]
     said = " → ".join([*shown, _in_ring(members[0], is_long=False)])
     finding = make_finding(
         id,
@@ -138,7 +145,7 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         cause,
         ring.certainty,
         f"processes wait for each other in a ring: {said}{_lacks_threads(accused)}",
-        who=[m.who() for m in accused],
+        who=[m.who() for m in {m.process_key: m for m in accused}.values()],
         evidence=[
             *(stack_evidence(m) for m in members[:4]),
             *(Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in ring.edges[:4]),
@@ -152,7 +159,8 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
 def _in_ring(one: Seen, *, is_long: bool) -> str:
     """``actor (pid 12: waits in f)``; a file may tell no pid."""
     told = ": ".join([*([f"pid {one.process.pid}"] if one.process.pid else []), *([_at(one)] if is_long else [])])
-    return f"{one.name} ({told})" if told else one.name
+    name = one.name if one.lane_of is None else one.part_name
+    return f"{name} ({told})" if told else name
 
 
 def _lacks_threads(accused: Sequence[Seen]) -> str:

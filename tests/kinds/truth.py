@@ -596,6 +596,7 @@ MISSED = {
     "answers_by_number-hang": "a ring with its engine, which is idle, is named: whose message was lost the connection does not tell",
     "beats_of_ranks-hang.2": "slow: in a window of two seconds another call of the monitor may end the wait; the longer look that follows tells it",
     "cold_tokenizer-hang": "a ring of all three parts is told: which of them never began to read its messages no fact tells; its fellow does read",
+    "drained_while_paused-hang": "slow: a proxy tries a refused request again and again, and its engine answers: no fact tells that none is taken",
     "lock_at_broker-hang": "slow: two ask again and again for a key of a broker, whose owner has died; the broker answers them",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

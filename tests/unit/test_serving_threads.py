@@ -5,6 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from scenes import Stacks, process, snapshot
 
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.main_activity import see_threads
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Report, State
 from ray_rl_debug.model.snapshot import OpenFile, Socket, Thread
@@ -60,3 +62,24 @@ def test_a_thread_that_pauses_may_yet_answer() -> None:
 def test_a_thread_between_two_beats_answers_nobody() -> None:
     assert told("load@/job/t.py:17", replace(ASLEEP, run_slices=30, wakes_in_s=0.2)).verdict.state is State.HANG
     assert told("load@/job/t.py:17", ASLEEP, apart=True).verdict.state is State.HANG
+
+
+def test_a_pause_of_which_nobody_tells_the_end_keeps_the_process_one() -> None:
+    found = told("load@/job/t.py:17 answer@/job/t.py:25", replace(ASLEEP, call=None, wakes_in_s=None))
+    assert not any("opponents" in (w.thread or "") for f in found.findings for w in f.who)
+
+
+def test_who_waits_for_a_result_of_its_pool_is_within_a_request() -> None:
+    waits = "wait@threading.py:629 ApplyResult.wait@multiprocessing/pool.py:765 ApplyResult.get@multiprocessing/pool.py:768 load@/job/t.py:17"
+    found = told(waits, Thread(tid=0, comm="python", state="S", cpu_s=0.0, wchan="futex_do_wait", call="futex", run_slices=6))
+    assert any("its thread opponents may answer" in link.evidence for link in found.links)
+
+
+def test_a_manager_that_runs_own_code_does_not_rest() -> None:
+    stacks = Stacks()
+    serves = "serve_client@multiprocessing/managers.py:257 run@threading.py:982"
+    texts = {"rests": f"recv@multiprocessing/connection.py:250 {serves}", "works": f"open@pathlib.py:1044 give@/job/t.py:9 {serves}"}
+    one = process(stacks, 20, "python t.py", "main@/job/t.py:41", kind="named", extra_threads=list(texts.items()))
+    kinds = {t.name: t.place.kind for t in see_threads(stacks.node([one]), one, one.samples[-1])}
+    assert kinds["rests"] is Kind.IDLE
+    assert kinds["works"] is not Kind.IDLE
