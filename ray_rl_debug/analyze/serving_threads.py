@@ -30,7 +30,7 @@ _MAY_REST = frozenset({Kind.EVENT, Kind.QUEUE, Kind.MP_QUEUE, Kind.CHANNEL})
 
 
 def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
-    """The threads of this sort, each as its process with this thread alone as the one that counts."""
+    """The threads of this sort, each as its process with this thread alone as the one that counts; or the process, where a thread came meanwhile."""
     for one in seen:
         told = one.followed or one.telling
         if told is None or len(one.threads) < 2 or told.listens or told.place.kind not in _ELSEWHERE or one.is_stopped or one.has_ended:
@@ -38,7 +38,11 @@ def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
         if one.motion is Motion.MOVING or one.identity.part is not None:
             continue
         serving = [t for t in one.threads if t is not told and t is not one.telling and _is_within(one, t)]
-        if serving and not any(_is_untold(t) for t in serving):
+        met = {t.tid for t in one.process.samples[0].threads}
+        if (new := next((t for t in serving if t.tid not in met), None)) is not None:
+            reason = f"its thread {new.called} took up its work during the window"
+            yield msgspec.structs.replace(one, motion=Motion.MOVING, motion_reason=reason)
+        elif serving and not any(_is_untold(t) for t in serving):
             looks = Looks(stacks, one.node, one.process)
             yield from (_alone(looks, one, t) for t in serving if t.kernel is None or t.place.kind is not Kind.SLEEP or may_end(t.kernel))
 
@@ -56,7 +60,7 @@ def _is_within(one: Seen, thread: SeenThread) -> bool:
 def _is_untold(thread: SeenThread) -> bool:
     """Does it pause, and was not read for how long? Then it may be the one that answers, and nothing tells when: the process stays one."""
     kernel = thread.kernel
-    return thread.place.kind is Kind.SLEEP and (kernel is None or (kernel.wakes_in_s is None and not may_end(kernel)))
+    return thread.place.kind is Kind.SLEEP and kernel is not None and kernel.wakes_in_s is None and not may_end(kernel)
 
 
 def _alone(looks: Looks, one: Seen, thread: SeenThread) -> Seen:
@@ -65,7 +69,7 @@ def _alone(looks: Looks, one: Seen, thread: SeenThread) -> Seen:
     key = node_of(NodeKind.THREAD, f"{one.key}/{thread.tid}")
     process = msgspec.structs.replace(
         one.process,
-        object_refs=tuple(r for r in one.process.object_refs if r.tid in (thread.tid, None)),
+        object_refs=tuple(r for r in one.process.object_refs if r.tid == thread.tid),
         async_tasks=() if one.process.async_tasks is not None else None,
     )
     return msgspec.structs.replace(

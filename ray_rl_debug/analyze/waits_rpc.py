@@ -24,10 +24,11 @@ def rpc_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
         if not _awaits_answer(one):
             continue
         own = [w for w in worlds if any(m.key == one.key for m in w.members)]
-        if not own or any(w.may_lack_ranks for w in own):
+        asked = {m.key: m for w in own for m in w.members if m.key != one.key and not _is_free(m)}
+        if not asked or any(w.may_lack_ranks for w in own):
             unseen = to_unseen(one, f"the answer to a call of pid {one.process.pid}", Why.RECEIVERS)
             yield msgspec.structs.replace(unseen, op=_CALL)
-        for other in {m.key: m for w in own for m in w.members if m.key != one.key and not _is_free(m)}.values():
+        for other in asked.values():
             evidence = f"it waits for the answer to a call by torch's RPC; {other.identity.label} may have been asked: it {other.does()}"
             yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=_CALL, evidence=evidence, certainty=Certainty.LIKELY)
 
@@ -44,7 +45,9 @@ def _awaits_answer(one: Seen) -> bool:
 def _is_free(one: Seen) -> bool:
     """Does a thread of its pool for calls rest, and is no other one in a call? A call to it would be answered, whatever its main thread does."""
     runs = any(f.function == _RUNS and f.file.endswith(_RPC_CALLS) for t in one.threads for f in t.frames)
-    return not runs and any(name == _POOL for name in _native(one)) and any(name.startswith(_TRANSPORT) for name in _native(one))
+    now = {t.tid for t in one.threads}
+    ended = any(t.tid not in now for sample in one.process.samples for t in sample.threads)  # its answer may be on its way
+    return not runs and not ended and any(name == _POOL for name in _native(one)) and any(name.startswith(_TRANSPORT) for name in _native(one))
 
 
 def _native(one: Seen) -> Iterator[str]:

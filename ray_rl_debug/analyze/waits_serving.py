@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import ANY
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 
 _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET, Why.PIPE, Why.CHILD_QUEUE, Why.MESSAGE, Why.P2P, Why.RECEIVERS})
@@ -23,15 +24,27 @@ _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET, Why.PIPE, Why.CHILD_QUEUE,
 def through_threads(view: View, edges: Iterable[Edge]) -> Iterator[Edge]:
     """The edges, those for an answer as alternatives between the main thread of a process and those that may serve."""
     for edge in edges:
-        serving = [] if edge.why not in _ANSWERS else [t for t in view.serving(edge.target) if not _serves_nobody_now(t)]
-        if not serving:
+        if edge.why not in _ANSWERS:
+            yield edge
+            continue
+        serving = [t for t in view.serving(edge.target) if not _serves_nobody_now(t)]
+        lacks_threads = edge.target in view.seen and _lacks_threads(view, view.seen[edge.target])
+        if not serving and not lacks_threads:
             yield edge
             continue
         among = edge.among or ("" if edge.why in ANY else f"threads of {edge.target}")
+        if lacks_threads:
+            unseen = to_unseen(view.seen[edge.source], f"the threads of pid {view.seen[edge.target].process.pid}", edge.why)
+            yield msgspec.structs.replace(unseen, op=edge.op, among=among)
         yield msgspec.structs.replace(edge, among=among)
         for thread in serving:
             evidence = f"{edge.evidence}; its thread {_called(thread)} may answer: it {thread.does()}"
             yield msgspec.structs.replace(edge, target=thread.key, among=among, evidence=evidence)
+
+
+def _lacks_threads(view: View, one: Seen) -> bool:
+    """Is it a Python that itself waits for others, of which no stack was read where stacks of others were? A thread of it may answer."""
+    return bool(one.process.python) and not one.threads and bool(one.process.object_refs) and view.has_stacks
 
 
 def inside_edges(view: View) -> Iterator[Edge]:

@@ -60,9 +60,12 @@ def _named(sample: Sample, known: Mapping[int | None, str]) -> Sample:
 
 
 def drop_torn(process: Process) -> Process:
-    """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
-    looks = [sample.threads for sample in process.samples]
-    met = [[t.tid for t in threads] for threads in looks]
+    """The process without the last samples in which a thread is missing that an earlier one met and that still lives.
+
+    A thread that C made, as the pools of torch do, lives on when it has left Python, and has no name in Python.
+    """
+    named = {t.tid for sample in process.samples for t in sample.threads if t.name is not None}
+    met = [[t.tid for t in sample.threads if t.tid in named] for sample in process.samples]
     if met[1:] == met[:-1]:
         return process
     living = {t.tid for t in process.threads}

@@ -7,6 +7,7 @@ from scenes import Stacks, process, snapshot
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import see_threads
+from ray_rl_debug.analyze.whole_looks import drop_torn
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Report, State
 from ray_rl_debug.model.snapshot import OpenFile, Socket, Thread
@@ -15,7 +16,7 @@ RECV = 45
 START = "run@threading.py:982 _bootstrap_inner@threading.py:1045 _bootstrap@threading.py:1002"
 
 
-def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False) -> Report:
+def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False, lost: bool = False) -> Report:
     """A trainer reads the answer of its game, and the game that of the trainer, over two connections; `at` is a thread of the trainer."""
     stacks = Stacks()
     asks = [Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:40001", remote="127.0.0.1:9001", fd=5, inode=51)]
@@ -32,6 +33,8 @@ def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False) -
         trainer = replace(
             trainer, threads=(trainer.threads[0], replace(kernel, tid=1020)), files=(OpenFile(fd=9, kind="fifo", path="/job/f", inode=9),)
         )
+    if lost:
+        trainer = replace(trainer, threads=trainer.threads[:1])
     player = process(stacks, 30, "python g.py", "move@/job/g.py:12", sockets=game, **reads)  # type: ignore[arg-type]
     node = stacks.node([main, trainer, player])
     frames = tuple(replace(f, calls=("sleep",), apart=apart) if f.function == "load" else f for f in node.frames)
@@ -64,6 +67,10 @@ def test_a_thread_between_two_beats_answers_nobody() -> None:
     assert told("load@/job/t.py:17", ASLEEP, apart=True).verdict.state is State.HANG
 
 
+def test_a_pause_without_its_side_in_the_kernel_accuses_nobody() -> None:
+    assert told("sleep@<built-in>:0 load@/job/t.py:17 answer@/job/t.py:25", lost=True).verdict.state is not State.HANG
+
+
 def test_a_pause_of_which_nobody_tells_the_end_keeps_the_process_one() -> None:
     found = told("load@/job/t.py:17 answer@/job/t.py:25", replace(ASLEEP, call=None, wakes_in_s=None))
     assert not any("opponents" in (w.thread or "") for f in found.findings for w in f.who)
@@ -83,3 +90,15 @@ def test_a_manager_that_runs_own_code_does_not_rest() -> None:
     kinds = {t.name: t.place.kind for t in see_threads(stacks.node([one]), one, one.samples[-1])}
     assert kinds["rests"] is Kind.IDLE
     assert kinds["works"] is not Kind.IDLE
+
+
+def test_a_thread_of_c_that_left_python_has_ended_its_call() -> None:
+    """It has no name of Python's and lives on in its pool: the look without it is not torn."""
+    stacks = Stacks()
+    runs = "opinion@/job/t.py:17 _run_function@torch/distributed/rpc/internal.py:209"
+    one = process(stacks, 20, "python t.py", "main@/job/t.py:41", extra_threads=[("", runs)])
+    bare = [replace(s, threads=tuple(replace(t, name=t.name or None) for t in s.threads)) for s in one.samples]
+    left = replace(one, samples=(*bare[:2], replace(bare[2], threads=bare[2].threads[:1])))
+    assert len(drop_torn(left).samples) == 3
+    named = [replace(s, threads=tuple(replace(t, name=t.name or "score") for t in s.threads)) for s in bare]
+    assert len(drop_torn(replace(one, samples=(*named[:2], replace(named[2], threads=named[2].threads[:1])))).samples) == 2
