@@ -26,7 +26,7 @@ def with_told_twice(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_processes(node: Node) -> Node:
-    processes = tuple([_with_sleeps(_with_files(_with_state(p))) for p in node.processes])
+    processes = tuple([_with_sleeps(_with_lines(_with_files(_with_state(p)))) for p in node.processes])
     same = all(new is old for new, old in zip(processes, node.processes, strict=True))
     return node if same else msgspec.structs.replace(node, processes=processes)
 
@@ -52,6 +52,30 @@ def _with_files(process: Process) -> Process:
         return msgspec.structs.replace(frame, file=next(iter(known))) if len(known) == 1 else frame
 
     return msgspec.structs.replace(process, async_tasks=tuple([msgspec.structs.replace(t, chain=tuple(map(told, t.chain))) for t in tasks]))
+
+
+def _with_lines(process: Process) -> Process:
+    """One of which the line was not read stands where all others do that run its function and call the same there."""
+    tasks = process.async_tasks or ()
+    if all(frame.line is not None or frame.file is None for task in tasks for frame in task.chain):
+        return process
+    lines: dict[tuple[str, str | None, str | None], set[int]] = defaultdict(set)
+    for task in tasks:
+        for frame, called in zip(task.chain, _called(task), strict=True):
+            if frame.line is not None:
+                lines[frame.function, frame.file, called].add(frame.line)
+
+    def told(frame: AwaitFrame, called: str | None) -> AwaitFrame:
+        known = lines.get((frame.function, frame.file, called), ()) if frame.line is None and frame.file is not None else ()
+        return msgspec.structs.replace(frame, line=next(iter(known))) if len(known) == 1 else frame
+
+    found = [msgspec.structs.replace(t, chain=tuple(map(told, t.chain, _called(t)))) for t in tasks]
+    return msgspec.structs.replace(process, async_tasks=tuple(found))
+
+
+def _called(task: AsyncTask) -> tuple[str | None, ...]:
+    """What each coroutine of a chain awaits: the next one, or what ends the chain."""
+    return (*(f.function for f in task.chain[1:]), task.awaited.kind if task.awaited is not None else None) if task.chain else ()
 
 
 def _with_sleeps(process: Process) -> Process:

@@ -318,6 +318,9 @@ pop_before_push             | process 10216: async_tasks[1].chain[1] | that a se
 shards_of_loaders           | process 11425: torch           | which rank has not come; a forked loader is none
 inputs_of_core              | process 23087                  | the only child of a server
 batches_of_stream           | process 27952: samples         | for what an actor waits
+sessions_on_uvloop-healthy  | process 15482: async_tasks[4].chain[0].line | where a coroutine stands; others of its function tell it too
+one_client_at_a_time        | semaphores[0].uses             | who is a party of a barrier
+barrier_tried_again-hang.2  | semaphores[0].uses             |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
