@@ -215,9 +215,9 @@ def _finding(scene: Scene, sites: dict[Site, list[Seen]], *, is_sure: bool) -> F
     rest = [one for one in ranks if one.key not in named]
     labels = ", ".join(o.identity.label for o in odd[:4])
     here, there = callers(odd[0], rest[0]) if rest else ("", "")
-    others = "the other ranks are elsewhere"
-    if rest:
-        others = f"{rest[0].identity.label} {rest[0].does()}" if _count(rest) == 1 else f"the other ranks {rest[0].they()}"
+    elsewhere = [left for members in sites.values() if (left := [one for one in members if one.key not in named])]
+    there = there if len(elsewhere) == 1 else ""
+    others = ", ".join(_stand_there(left, is_all=len(elsewhere) == 1) for left in elsewhere) or "the other ranks are elsewhere"
     return make_finding(
         ID,
         NAME,
@@ -229,6 +229,13 @@ def _finding(scene: Scene, sites: dict[Site, list[Seen]], *, is_sure: bool) -> F
         remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
+
+
+def _stand_there(ranks: list[Seen], *, is_all: bool) -> str:
+    """``rank/0 waits in broadcast``, ``the other ranks wait in broadcast``; of one place among several how many wait there."""
+    if _count(ranks) == 1:
+        return f"{ranks[0].identity.label} {ranks[0].does()}"
+    return f"{'the other' if is_all else _count(ranks)} ranks {ranks[0].they()}"
 
 
 def _count(ranks: list[Seen]) -> int:
