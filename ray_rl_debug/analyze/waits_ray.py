@@ -308,10 +308,21 @@ def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, op:
         yield Edge(source=one.key, target=process.key, why=Why.QUEUED_CALL, op=f"{op} (queued)", evidence=evidence, certainty=certainty)
     elif actor.state in ("DEAD", *_ACTOR_PENDING):
         evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
+        certainty = Certainty.POSSIBLE if _died_meanwhile(view, one, actor) else certainty
         yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.CALL, op=op, evidence=evidence, certainty=certainty)
     else:
         evidence = f"its call {name or ''}".rstrip() + f"; {actor.class_name} is {actor.state}, but its process was not seen"
         yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.CALL, op=op, evidence=evidence, certainty=certainty)
+
+
+def _died_meanwhile(view: View, one: Seen, actor: RayActor) -> bool:
+    """Did it end while we looked? Then who waited for it may have been answered before, or be told now: Ray's tables are read behind the stacks."""
+    if actor.state != "DEAD":
+        return False
+    if actor.end_time_s is not None and actor.end_time_s > one.node.started_time_s:
+        return True
+    nodes = (n for n in view.snapshot.nodes if n.node_id == actor.node_id)
+    return any(e.pid == actor.pid and not e.was_dead for n in nodes for e in n.ended)
 
 
 def _all_wait(one: Seen) -> bool:
