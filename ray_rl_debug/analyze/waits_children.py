@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.lost_ends import lacks_child, sees_all_below
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
-from ray_rl_debug.analyze.pools import taker
+from ray_rl_debug.analyze.pools import ends_in_vain, taker
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -57,7 +57,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
         lacks_only = lacks_one and all(map(is_tracker, view.children(one)))
-        if lacks_only or has_orphans(view, one) or (one.process.child_count is not None and not sees_all_below(view, one)):
+        unseen = lacks_only or has_orphans(view, one) or (one.process.child_count is not None and not sees_all_below(view, one))
+        if unseen and not ends_in_vain(one):  # else the unseen ones only take the places of others that brought nothing
             yield to_unseen_child(one, Why.CHILD_QUEUE)
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:

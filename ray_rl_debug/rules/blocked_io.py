@@ -32,6 +32,7 @@ from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
 from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops
+from ray_rl_debug.analyze.pools import ends_in_vain
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -92,7 +93,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why is not Why.AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
-        if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink) or own_lock_tried(sink) is not None):
+        if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink) or own_lock_tried(sink) is not None or ends_in_vain(sink)):
             handed = []  # another rule's
         if sink is not None and told_of(sink) is not None:
             continue  # whoever wrote this says that it is a lock
