@@ -40,6 +40,11 @@ def ended_children(one: Seen) -> list[EndedProcess]:
     return [e for e in one.node.ended if e.ppid in (one.process.pid, None) and not e.was_dead]
 
 
+def took_child(one: Seen) -> bool:
+    """Did it take the exit status of a child during the window, whenever that one ended?"""
+    return any(e.ppid == one.process.pid for e in one.node.ended)
+
+
 def child_ended(view: View, one: Seen) -> bool:
     """One that runs program after program stands in the same wait at every look, each time for another child."""
     thread = one.followed or one.telling

@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
-from ray_rl_debug.analyze.ends_in_window import came_to_end, child_ended, ended_children, script_goes_on, thread_ended
+from ray_rl_debug.analyze.ends_in_window import came_to_end, child_ended, ended_children, script_goes_on, thread_ended, took_child
 from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, pausing_giver, pausing_helper, waiting_thread, working_helper
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
@@ -205,9 +205,9 @@ def _children(f: Facts) -> str | None:
 
 
 def _next_began(f: Facts) -> bool:
-    """Does it read from a pipe that nobody holds who was there at the first look, and has a child of it ended since? The next one holds it."""
+    """Does it wait for a child, or at a pipe, that was not there at the first look, and has it done with another one since? That is the next one."""
     unseen = any(e.why is Why.PIPE and kind_of(e.target) is NodeKind.UNSEEN for e in f.waits)
-    return unseen and bool(ended_children(f.one))
+    return unseen and bool(ended_children(f.one) or took_child(f.one))
 
 
 def _workers_in_vain(f: Facts) -> str | None:
