@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.analyze.clocks import may_end
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.library_places import awaits_result
 from ray_rl_debug.analyze.limits import FEW_WAKES
@@ -25,6 +26,7 @@ from ray_rl_debug.analyze.thread_scores import executes
 
 _ELSEWHERE = WAITS_FOR_RANKS | WAITS_FOR_RAY | {Kind.SOCKET, Kind.CHANNEL, Kind.MP_QUEUE, Kind.FILE, Kind.CHILD, Kind.DATALOADER}
 """Where a main thread waits for others, and not for a thread of its own."""
+_STANDARD_INPUT = 0
 _MAY_REST = frozenset({Kind.EVENT, Kind.QUEUE, Kind.MP_QUEUE, Kind.CHANNEL})
 """Where a thread stands between two requests as well as within one: only what stands above it tells. Who waits for a result has asked for it."""
 
@@ -52,6 +54,8 @@ def _is_within(one: Seen, thread: SeenThread) -> bool:
     kind = thread.place.kind
     if not thread.place.path or thread.tid is None or thread.listens or thread.is_apart or executes(thread.sample, thread.frames):
         return False
+    if thread.kernel is not None and kernel_call(thread.kernel) == "read" and descriptor(thread.kernel) == _STANDARD_INPUT:
+        return False  # it rests until its starter writes or ends
     if kind in IDLE_KINDS or kind in WAITS_FOR_RANKS or (kind in _MAY_REST and not (thread.answers or thread.stack.once(awaits_result))):
         return False
     return kind is not Kind.SLEEP or thread.kernel is None or (thread.kernel.run_slices or 0) <= 2 * one.looks + FEW_WAKES

@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
 from ray_rl_debug.analyze.waits_rpc import rpc_edges, shutdown_edges
 from ray_rl_debug.analyze.waits_semaphores import semaphore_edges
-from ray_rl_debug.analyze.waits_serving import inside_edges, through_threads
+from ray_rl_debug.analyze.waits_serving import inside_edges, through_threads, without_unasked
 from ray_rl_debug.analyze.waits_shared import shared_memory_edges
 from ray_rl_debug.analyze.waits_sidecars import sidecar_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
@@ -94,4 +94,4 @@ def find_waits(view: View) -> Waits:
     edges += request_edges(view, edges)
     edges += assumed_edges(view, worlds, edges)
     edges += inside_edges(view)
-    return Waits(graph=build_graph(view, through_threads(view, edges), joined), worlds=worlds, joined=joined)
+    return Waits(graph=build_graph(view, without_unasked(through_threads(view, edges)), joined), worlds=worlds, joined=joined)

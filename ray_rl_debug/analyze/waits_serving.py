@@ -42,6 +42,13 @@ def through_threads(view: View, edges: Iterable[Edge]) -> Iterator[Edge]:
             yield msgspec.structs.replace(edge, target=thread.key, among=among, evidence=evidence)
 
 
+def without_unasked(edges: Iterable[Edge]) -> Iterator[Edge]:
+    """The edges, without those of threads from which nobody waits for an answer: what such a thread waits for is its own affair."""
+    kept = tuple(edges)
+    asked = {edge.target for edge in kept}
+    return (edge for edge in kept if edge.source in asked or kind_of(edge.source) is not NodeKind.THREAD)
+
+
 def _lacks_threads(view: View, one: Seen) -> bool:
     """Is it a Python that itself waits for others, of which no stack was read where stacks of others were? A thread of it may answer."""
     return bool(one.process.python) and not one.threads and bool(one.process.object_refs) and view.has_stacks

@@ -101,12 +101,20 @@ def rings(scene: Scene) -> Iterator[Ring]:
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
         if any(e.why in _AWAITED for e in edges) and not all(e.why in _AWAITED for e in edges):
             certainty = Certainty.LIKELY
-        if any(_has_hands_free(m) for m in members) or any(e.certainty is Certainty.POSSIBLE or _holds_copies(scene, e) for e in edges):
+        if any(_has_hands_free(m) or _was_read_once(m) for m in members) or any(
+            e.certainty is Certainty.POSSIBLE or _holds_copies(scene, e) for e in edges
+        ):
             certainty = Certainty.POSSIBLE
         needed = _needed(root, edges)
         if not needed and all(e.why is Why.POLL for e in edges):
             certainty = Certainty.POSSIBLE  # each looks for what any other might bring: whoever should may not have been seen
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty, needed=needed)
+
+
+def _was_read_once(one: Seen) -> bool:
+    """Was one of its coroutines read once alone, and the others twice? Whether its loop starves, and is to blame for all, that one may tell."""
+    once = [t.stable is None for t in one.process.async_tasks or ()]
+    return any(once) and not all(once)
 
 
 def _is_asked(root: Root, members: Sequence[Seen]) -> bool:
