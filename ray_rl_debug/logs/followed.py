@@ -21,18 +21,22 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 LINES_BEHIND = 4
 _IS_MESSAGE = re.compile(
     r"(?i:note|hint|what\(\)|current thread|stack|pc: |@ |file |summary|#|thread|please|for more|see |if |possible|reason|solution|https?:|run |try "
-    r"|make sure|search for|refer |check |set the |nvml |compile |root cause|caused|this |the above|to |traceback|original |exception|python "
+    r"|make sure|search for|refer |check |set the |nvml |compile |root cause|caused|this |to |traceback|original |exception|python "
     r"|no python|missing |ready |\d{1,6}: \[|future: |task: |goroutine|runtime stack|called `|index out|key '|access to|you |in order|nccl"
     r"|expected|received|got |usage|options|available |config search path"
+    r"|memory on the node|the (?:above|node|hostname|actor|task)\b|parameter|set \w|\(?\d[.)] |\[SQL|e[a-z]\d{4}: |(?:gcc|g\+\+|nvcc|ptxas) "
     r"|\[\d+\]:|[-*=|+>#\"'{`~^│╰└┗]|\((?![\w-]+\) \w)"
     r"|.{0,8}$)"
 )
 """Beginnings of lines that belong to an error's message, or are advice of whoever raised it."""
 _BY_ITSELF = re.compile(
-    r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|^terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL"
-    r"|validation errors? for|NVRM: |EXT4-fs|Watchdog timeout|Error merging "
+    r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL"
+    r"|validation errors? for|NVRM: |EXT4-fs|Killed process \d|Watchdog timeout|Error merging "
 )
 """Of errors that print more behind their first line, in forms of their own."""
+_OF_THE_KERNEL = re.compile(r"(?:\S+ ){0,2}kernel: |(?:\S+ kernel: )?\[(?: *\d{1,9}\.\d+|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})\] ")
+"""The machine goes on, and tells it, whatever became of the process."""
+_SOURCE = re.compile(r"\b[\w/]{1,80}\.(?:c|cc|cpp|cu|h):\d{1,6}\b")
 _OF_SERVICES = frozenset({"accelerators", "kubernetes", "nccl", "os", "slurm"})
 """Layers of programs that tell how others end."""
 
@@ -55,12 +59,16 @@ def _is_silent_if_ended(one: Spotted) -> bool:
     """Would its writer say no more, had it ended? Services tell how others end, and who loses a device may still write."""
     if TELLS_OLDER.search(one.text) is not None:
         return False
-    return one.signature is None or not (one.signature.layer in _OF_SERVICES or OF_A_DEVICE.search(one.text))
+    if one.signature is None:
+        return True
+    if OF_A_DEVICE.search(one.text) or one.head.writer.program == "kernel" or _OF_THE_KERNEL.match(one.text):
+        return False
+    return one.signature.layer not in _OF_SERVICES or one.kind != "death"
 
 
 def _wrote_on(window: Window, one: Spotted) -> bool:
     own = one.block.message if one.block is not None else ()
-    lines = window.next_of(one.head.writer, one.end, anybody=_is_bare_exception(one))
+    lines = window.next_of(one.head.writer, one.end, anybody=_is_bare_exception(one) or _is_nobodys(one))
     for after in islice((h for h in lines if h.text), LINES_BEHIND):
         if QUOTES.match(after.text) or speaks_of_an_end(after.text) or after.level in ("E", "F"):
             return False
@@ -77,6 +85,11 @@ def _is_bare_exception(one: Spotted) -> bool:
     return is_alone and EXCEPTION.match(one.text) is not None
 
 
+def _is_nobodys(one: Spotted) -> bool:
+    """Is it a known error in one line that has no mark of a process? Where it ends a run, nobody of that writes on."""
+    return one.block is None and one.signature is not None and (one.head.writer.rank, one.head.writer.pid) == (None, None)
+
+
 def _is_of_a_rank(one: Spotted) -> bool:
     """Has an exception the mark of a rank? torch puts it before what nobody caught, a launcher before each line: lines without it are of others."""
     return one.head.writer.rank is not None and one.head.level is None and EXCEPTION.match(one.text) is not None
@@ -87,9 +100,19 @@ def _is_of_the_program(after: Head, one: Spotted) -> bool:
         return True
     if _is_grave(one):
         return False  # only a record of the same writer is more than its message
-    if one.signature is not None and (one.block is not None or EXCEPTION.match(one.text)):
+    if one.signature is not None and one.block is not None:
         return read_step(after.text) is not None
-    name = one.text.split(" ", 1)[0]
-    is_message = after.indent > 0 or _IS_MESSAGE.match(after.text) is not None or (name.endswith(":") and after.text.startswith(name))
-    is_open = one.block is None and EXCEPTION.match(one.text) is not None and one.text.endswith(":")  # its message begins on the next line
-    return not is_message and not is_open and judge(after.text, after.level) is None
+    return not _is_of_its_message(after, one) and judge(after.text, after.level) is None
+
+
+def _is_of_its_message(after: Head, one: Spotted) -> bool:
+    """Is a line that no record begins one more of the error's message, or of the report that its program prints?"""
+    if after.indent > 0 or _IS_MESSAGE.match(after.text) is not None:
+        return True
+    if one.block is None and one.text.endswith(":") and (one.signature is not None or EXCEPTION.match(one.text)):
+        return True
+    name = one.head.text.split(" ", 1)[0]
+    if after.text.startswith(name) and (name.endswith(":") or (one.signature is not None and name.isalpha())):
+        return True
+    source = _SOURCE.search(one.head.text)
+    return source is not None and source[0] in after.text

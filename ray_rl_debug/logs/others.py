@@ -1,7 +1,7 @@
 """Failures of objects, nodes and jobs of a cluster that may be of no part of the run.
 
-In a list that names parts of the run as well, an object of Kubernetes that is called like no part of a run, or is of another namespace, may be
-anybody's. Slurm's controller writes of all nodes of its cluster, and its lists of jobs hold those that ended before the one in question began.
+An object of Kubernetes that is called like no part of a run may be anybody's; so may one that is of another namespace, in a list that names parts of
+the run as well. Slurm's controller writes of all nodes of its cluster, and its lists of jobs hold those that ended before the one in question began.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OBJECT = re.compile(
 """``pod/trainer-0`` of an event, or a row of ``kubectl get pods``, with the namespace in front where all are shown."""
 OF_A_RUN = re.compile(
     r"(?i)\brl\b|ray|torch|train|learn|rollout|reward|actor|critic|policy|judge|ppo|vllm|sglang|engine|infer|sampl|serv(?:e|ing)\b|work|job|model"
-    r"|head|launch"
+    r"|head|launch|grpo|dapo|gspo|[ds]po\b|sft|rlhf|verl|areal|slime|llm"
 )
 """In the name of an object or a unit, which people choose: it is a part of a run."""
 _NODE = re.compile(r"\b[Nn]odes? (?P<node>[\w.-]+(?:\[[\d,-]+\])?) (?:not responding|set to|state to)\b|\bSetting node (?P<set>\S+) state")
@@ -70,9 +70,9 @@ def _is_other_object(window: Window, one: Spotted) -> bool:
         return False
     beside = (_named(line) for line in _around(window, one))
     of_the_run = [found for found in beside if found is not None and OF_A_RUN.search(found[1])]
-    if not of_the_run:
-        return False
-    return OF_A_RUN.search(own[1]) is None or all(space not in (None, own[0]) for space, _ in of_the_run)
+    if OF_A_RUN.search(own[1]) is None:
+        return True
+    return bool(of_the_run) and all(space not in (None, own[0]) for space, _ in of_the_run)
 
 
 def _is_any_node(window: Window, one: Spotted) -> bool:

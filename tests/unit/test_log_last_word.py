@@ -83,7 +83,8 @@ LISTED = "NAMESPACE NAME READY STATUS RESTARTS AGE\n"
         ("rl trainer-0 1/1 Running 0 5h\n", "monitoring loki-0 0/1 CrashLoopBackOff 88 7d\n", "noted"),
         ("rl trainer-0 1/1 Running 0 5h\n", "billing train-0 0/1 CrashLoopBackOff 88 7d\n", "noted"),
         ("rl trainer-0 1/1 Running 0 5h\n", "rl trainer-1 0/1 CrashLoopBackOff 88 7d\n", "first"),
-        ("", "monitoring loki-0 0/1 CrashLoopBackOff 88 7d\n", "first"),
+        ("", "monitoring loki-0 0/1 CrashLoopBackOff 88 7d\n", "noted"),
+        ("", "ml grpo-7b-0 0/1 CrashLoopBackOff 88 7d\n", "first"),
         ("4m  Normal  Started  pod/trainer-0  Started\n", "5m  Normal  Preempted  pod/notebook-7  Preempted by pod 91ab on node n5\n", "noted"),
         ("4m  Normal  Started  pod/trainer-0  Started\n", "5m  Normal  Preempted  pod/rollout-7  Preempted by pod 91ab on node n5\n", "first"),
     ],
@@ -197,3 +198,33 @@ def test_what_ended_and_was_made_anew_is_survived(tmp_path: Path) -> None:
     assert role(tmp_path, died) is not None
     assert role(tmp_path, f"{died}(Pool pid=81) env actor 7 recreated\n") is None
     assert role(tmp_path, f"{died}(Pool pid=81) env actor 7 was not recreated\n") is not None
+
+
+NCCL_WARN = "gpu-3:881:902 [1] misc/ibvwrap.cc:94 NCCL WARN Call to ibv_open_device failed\n"
+
+
+@pytest.mark.parametrize(
+    ("known", "goes_on"),
+    [
+        (
+            "Warning  Unhealthy  41s  kubelet  Liveness probe failed: HTTP probe failed with statuscode: 503\n",
+            "Normal  Pulled  12s  kubelet  image present\n",
+        ),
+        ("ckpt: [Errno 5] Input/output error: '/ckpt/a.tmp'\n", "[rank2]: step 12 loss 0.4\n"),
+    ],
+)
+def test_a_known_error_of_nobody_is_noted_where_anybody_writes_on(tmp_path: Path, known: str, goes_on: str) -> None:
+    assert role(tmp_path, known + goes_on) == "noted"
+
+
+@pytest.mark.parametrize(
+    ("known", "more"),
+    [
+        ("[ 812.101] INFO: task python3:33121 blocked for more than 120 seconds.\n", "[ 812.102]       Tainted: P           OE\n"),
+        ("gpu-3 kernel: Out of memory: Killed process 4411 (python3) total-vm:1kB\n", "Normal  Started  pod/trainer-0  Started container trainer\n"),
+        ("mlx5: gpu-3: got completion with error:\n", "00000000 00000000 00000000 00000000\n"),
+        (NCCL_WARN.replace("\n", "\n" + NCCL_WARN), ""),
+    ],
+)
+def test_more_lines_of_one_report_are_no_going_on(tmp_path: Path, known: str, more: str) -> None:
+    assert role(tmp_path, known + more) == "first"
