@@ -110,19 +110,27 @@ _FAILS_TO_END = re.compile(
 """Of what was to be ended, and does not end: nothing that does work failed there."""
 
 
+_ONE_OF_MANY = re.compile(
+    r"\b(?:[Rr]equests?|rids?|[Ss]amples?|[Pp]rompts?|[Tt]rajector(?:y|ies)|[Ee]pisodes?|[Ss]essions?|[Cc]onnections?|[Qq]uer(?:y|ies)|[Gg]enerations?"
+    r"|[Tt]ool calls?|[Rr]ollouts? (?=[\w-]*\d))(?: [\w.,:-]*\d[\w.,:-]*)?"
+    r" (?:(?:was|were|is|are|got|has been|have been) )?(?:aborted|cancelled|canceled|terminated|killed)\b"
+)
+"""Of one of the many things that a run works on, of which the next is taken."""
+
+
 def fails_to_end(text: str) -> bool:
     """Does a line say that something was to be ended, and that this failed?"""
     return _FAILS_TO_END.search(text) is not None
 
 
-def without_failed_ends(text: str) -> str:
-    """A line without its words of an end that was wanted and failed: those that are left tell of an end."""
-    return _FAILS_TO_END.sub("", text)
+def without_lesser_ends(text: str) -> str:
+    """A line without its words of an end that was wanted and failed, or of one request's: those that are left tell of an end."""
+    return _ONE_OF_MANY.sub("", _FAILS_TO_END.sub("", text))
 
 
 def gives_up(text: str) -> bool:
     """Does a line say that its program does not go on? *Unexpected* alone is what any error may be."""
-    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(without_failed_ends(text)))
+    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(without_lesser_ends(text)))
 
 
 def speaks_of_an_end(text: str) -> bool:

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from ray_rl_debug.logs.ends import DEATH, GIVES_UP, any_of, without_failed_ends
+from ray_rl_debug.logs.ends import DEATH, GIVES_UP, any_of, without_lesser_ends
 
 STEMS = (
     "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
@@ -344,6 +344,6 @@ def goes_on(text: str, *, behind: bool = False) -> str | None:
     found = next((f for f in acts if not _NOT_DONE.search(text, max(0, f.start() - 20), f.start())), None)
     if found is None and behind:
         found = next((f for f in _WENT_ON.finditer(text) if not _DENIED.search(text, 0, f.start())), None)
-    if found is None or (_PROMISES.search(text) is None and GIVES_UP.search(without_failed_ends(text)) is not None):
+    if found is None or (_PROMISES.search(text) is None and GIVES_UP.search(without_lesser_ends(text)) is not None):
         return None
     return found[0]

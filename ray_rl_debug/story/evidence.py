@@ -37,7 +37,7 @@ _OF_MACHINES = ("accelerators", "kubernetes", "nccl", "slurm")
 """Layers whose programs write lines of no other form than their own, with names of objects and states in front."""
 _PLAIN = re.compile(r"(?<![\w./:=<'\"#@-])[A-Z]?[a-z]{2,}(?![\w./=>'\"#@-]|:\S)")
 """A word, no name. One in front of a known error makes a sentence that tells of it: ``Checkpoint failed: No space left on device``."""
-_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Exception): ")
+_RAISED = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)|(?:[a-z_]\w*\.)+[A-Z]\w*): ")
 _OF_A_TOOL = re.compile(
     r"(?:[\w./+-]+(?: [a-z]+)?:? )?(?:[Ee]rror|ERROR)(?: message| from server \(\w+\)| response from daemon| writing)?(?: '[^'\n]{1,200}')?(?:: |$)"
 )

@@ -49,6 +49,7 @@ def told(folder: Path, text: str) -> tuple[str, str]:
         "Failed to import from vllm.vllm_flash_attn: No module named 'vllm.vllm_flash_attn'\n",
         CAUGHT.replace("KeyError: 41", "ModuleNotFoundError: No module named 'fast_norm'"),
         RECORD + CAUGHT.replace("KeyError: 41", "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready."),
+        "2026-03-02 09:14:22 ERROR request 8f1a was aborted by the update of weights\n",
         "2026-02-02 09:05:35,040 9871:ERROR:tornado.application: Exception in callback\n" + CAUGHT,
     ],
 )
@@ -273,3 +274,18 @@ def test_a_known_error_of_one_request_ends_nothing(tmp_path: Path) -> None:
     line = "(Worker_TP5 pid=254) ERROR 12-10 03:24:54 [conn.py:410] Mooncake transfer failed{}\n"
     assert role(tmp_path, line.format(" for request cmpl-09be0283-e039")) == "noted"
     assert role(tmp_path, line.format("")) == "first"
+
+
+def test_a_warning_of_what_was_raised_accuses_nobody(tmp_path: Path) -> None:
+    line = "W0302 09:14:22.871000 441 torch/_dynamo/convert_frame.py:12] torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n"
+    story = report_on(tmp_path, line).story
+    assert story is not None and story.first is None
+
+
+def test_who_ended_torchrun_ended_its_ranks(tmp_path: Path) -> None:
+    line = (
+        "W0302 09:14:22.871000 881 torch/distributed/elastic/agent/server/api.py:719] Received Signals.SIGINT death signal, shutting down workers\n"
+    )
+    report = report_on(tmp_path, line + "KeyboardInterrupt\n")
+    assert report.story is not None and report.story.first is None and report.findings == ()
+    assert "only that a process was told to end" in report.story.summary
