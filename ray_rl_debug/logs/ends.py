@@ -133,6 +133,10 @@ def gives_up(text: str) -> bool:
     return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(without_lesser_ends(text)))
 
 
+_COUNTED = re.compile(r"\b\d{1,9} (?i:errors?|failures?|failed)\b")
+"""Of a state in numbers: ``7 of 8 RUNNING, 1 ERROR``"""
+
+
 def speaks_of_an_end(text: str) -> bool:
-    """Does a line hold words of an end, or of giving up?"""
-    return GIVES_UP.search(text) is not None or _ENDS.search(text) is not None
+    """Does a line hold words of an end, or of giving up, beside those that it only counts?"""
+    return GIVES_UP.search(text) is not None or _ENDS.search(_COUNTED.sub("", text)) is not None

@@ -96,7 +96,7 @@ def _is_of_a_rank(one: Spotted) -> bool:
 
 
 def _is_of_the_program(after: Head, one: Spotted) -> bool:
-    if after.level in ("D", "I") or (after.is_stamped and after.level is None):
+    if after.level in ("D", "I") or (after.level == "W" and EXCEPTION.match(one.text) is None) or (after.is_stamped and after.level is None):
         return True
     if _is_grave(one):
         return False  # only a record of the same writer is more than its message

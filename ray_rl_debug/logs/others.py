@@ -29,6 +29,8 @@ OF_A_RUN = re.compile(
 _NODE = re.compile(r"\b[Nn]odes? (?P<node>[\w.-]+(?:\[[\d,-]+\])?) (?:not responding|set to|state to)\b|\bSetting node (?P<set>\S+) state")
 """How the controller begins to tell of a node, and of no job."""
 _JOB = re.compile(r"\b(?:JobId=|[Jj]ob(?:step)? ?#?|StepId=)\d")
+_DAEMONS = ("slurmctld", "slurmd", "slurmdbd")
+"""Of Slurm, which speak of all jobs: one that names none may have been in need of anybody."""
 _ROW = re.compile(r"^(?:sacct: )?(?P<job>\d{1,10})(?:_\d+)?(?:\.\w+\+?)?[\s|].*\b(?P<state>[A-Z]{4,13}(?:_[A-Z]+)*)\b")
 """Of Slurm's list of jobs: ``812.batch  batch  FAILED  1:0``."""
 _SHOWN = re.compile(r"JobId=(?P<job>\d{1,10})\b")
@@ -59,6 +61,8 @@ def is_of_others(window: Window, one: Spotted) -> bool:
         return True
     if layer == "kubernetes":
         return _is_other_object(window, one)
+    if layer == "slurm" and one.head.writer.program in _DAEMONS and not _JOB.search(one.head.text):
+        return True
     return layer == "slurm" and (_is_any_node(window, one) or _is_older_job(window, one))
 
 
