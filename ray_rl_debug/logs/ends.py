@@ -91,7 +91,8 @@ GIVES_UP = re.compile(
         r"[Aa]bort(?:ing|ed)?\b(?! by (?:the )?(?:client|user)\b)"
         r"(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task|group|sample|trajector(?:y|ie))s?\b)",
         r"(?:[Aa]ttempt|[Tt]ry|[Rr]etry)[ :#]{1,2}(?P<last>\d{1,4}) ?(?:/|of) ?(?P=last)(?!\d)",
-        r"[Nn]o more (?:retries|attempts)|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
+        r"[Nn]o more (?:retries|attempts)|\b(?:0|[Nn]o) (?:retries|attempts|restores|restarts|tries) left\b",
+        r"[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
     )
 )

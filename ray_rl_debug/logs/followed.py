@@ -30,12 +30,15 @@ _IS_MESSAGE = re.compile(
 )
 """Beginnings of lines that belong to an error's message, or are advice of whoever raised it."""
 _BY_ITSELF = re.compile(
-    r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL"
+    r"panicked at |^panic: |^(?:Fatal|fatal error|FATAL)|terminate called|^triggerUncaught|^Abort|\*\*\* |Assertion|^Task exception|NCCL(?! WARN)"
     r"|validation errors? for|NVRM: |EXT4-fs|Killed process \d|Watchdog timeout|Error merging "
 )
 """Of errors that print more behind their first line, in forms of their own."""
 _OF_THE_KERNEL = re.compile(r"(?:\S+ ){0,2}kernel: |(?:\S+ kernel: )?\[(?: *\d{1,9}\.\d+|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})\] ")
 """The machine goes on, and tells it, whatever became of the process."""
+_NCCL_INFO = "NCCL INFO "
+_FAILED_CALL = re.compile(r" -> \d+$| -> \d+ ?\[")
+"""So NCCL tells, function by function, that a call failed."""
 _SOURCE = re.compile(r"\b[\w/]{1,80}\.(?:c|cc|cpp|cu|h):\d{1,6}\b")
 _OF_SERVICES = frozenset({"accelerators", "kubernetes", "nccl", "os", "slurm"})
 """Layers of programs that tell how others end."""
@@ -98,6 +101,10 @@ def _is_of_a_rank(one: Spotted) -> bool:
 def _is_of_the_program(after: Head, one: Spotted) -> bool:
     if after.level in ("D", "I") or (after.level == "W" and EXCEPTION.match(one.text) is None) or (after.is_stamped and after.level is None):
         return True
+    if " NCCL WARN " in after.text:
+        return False
+    if after.text.startswith(_NCCL_INFO):
+        return "NCCL WARN " in one.text and _FAILED_CALL.search(after.text) is None
     if _is_grave(one):
         return False  # only a record of the same writer is more than its message
     if one.signature is not None and one.block is not None:
