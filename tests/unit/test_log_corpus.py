@@ -10,11 +10,11 @@ Five more lots, made by a program of what public code prints where it catches an
 are not kept here: 147 of 150, 61 of 62, 149 of 150, 200 of 200 and 240 of 240 errors told first; 9 of 150, 5 of 110, 3 of 150, 12 of 200 and 10 of
 240 innocent blocks accused. Six lots after lines of public threads and sources: 19, 15, 18, 19, 18 and 20 of 20 errors told first with the words and
 the process that were expected (in five more the process was right and the truth too narrow); 0 of 20, 0 of 20, 2 of 20, 1 of 40, 7 of 40 and 3 of 30
-innocent blocks accused. Eight lots of 60 innocent blocks and 30 errors: 2, 2, 3, 2, 5, 1, 2 and 5 of 60 accused; 30, 27, 26, 30, 26, 28, 28 and 29 of
-30 errors told first with the words and the process that were expected (with those that are only noted 30, 27, 29, 30, 28, 28, 30 and 29). Four more lots of this
-size, the last three nearly all at level error: 0, 3, 3 and 3 of 60 accused, one of them by a truth that was wrong; 30, 29, 30 and 30 of 30 told
-first. Of 898 lines that installed packages, and 436 that frameworks for RL, log where they catch an error and go on, 23 and 9 were accused, some of
-them because they do tell of an end; these are not kept here. Eighty-four blocks that are not told right are left out.
+innocent blocks accused. Eight lots of 60 innocent blocks and 30 errors: 2, 2, 3, 2, 5, 1, 2 and 5 of 60 accused; 30, 27, 26, 30, 26, 28, 28 and 29
+of 30 errors told first with the words and the process that were expected (with those that are only noted 30, 27, 29, 30, 28, 28, 30 and 29). Four
+more lots of this size, the last three nearly all at level error: 0, 3, 3 and 3 of 60 accused, one of them by a truth that was wrong; 30, 29, 30 and
+30 of 30 told first. Of 898 lines that installed packages, and 436 that frameworks for RL, log where they catch an error and go on, 23 and 9 were
+accused, some of them because they do tell of an end; these are not kept here. Eighty-four blocks that are not told right are left out.
 """
 
 from __future__ import annotations
