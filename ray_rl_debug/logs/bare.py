@@ -6,7 +6,8 @@ import re
 from itertools import islice
 
 from ray_rl_debug.logs.ends import GIVES_UP
-from ray_rl_debug.logs.handled import IN_THREAD, OF_PYTHON
+from ray_rl_debug.logs.finished import IN_THREAD
+from ray_rl_debug.logs.kinds import OF_PYTHON
 from ray_rl_debug.logs.others import is_of_others
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import FRAME, START

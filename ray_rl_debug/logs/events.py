@@ -14,8 +14,9 @@ from ray_rl_debug.logs.bare import is_bare
 from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.ends import GIVES_UP, gives_up
 from ray_rl_debug.logs.followed import is_after_work, is_followed
-from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
+from ray_rl_debug.logs.handled import AT_EXIT, handled
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.kinds import is_own_words
 from ray_rl_debug.logs.named import LOADER, described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.quoted import is_in_prompt, is_quoted, plain_record, quotes_output
 from ray_rl_debug.logs.shapes import without_digits

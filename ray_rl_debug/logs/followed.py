@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from ray_rl_debug.logs.behind import QUOTES
 from ray_rl_debug.logs.ends import speaks_of_an_end
-from ray_rl_debug.logs.handled import QUOTES, was_finished
+from ray_rl_debug.logs.finished import was_finished
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
