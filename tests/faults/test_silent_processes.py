@@ -128,7 +128,7 @@ def test_silent_raylets(healthy: int) -> None:
     assert {n for n, why in later.items() if why is None} == answering
     assert looked.stores == {}
     assert {n for n, why in all_looked.silent.items() if why is None} == answering
-    assert took < 4.5
+    assert took < 9.0, "three times what was given, for a busy machine; one raylet after another would take minutes"
 
 
 def test_a_crowd_of_which_raylets_tell(monkeypatch: pytest.MonkeyPatch) -> None:
