@@ -109,14 +109,12 @@ def test_silent_raylets(healthy: int) -> None:
     """300 raylets take the connection and do not answer; 10 others do.
 
     Within the two seconds that were given for all, nobody who answers is called silent; with more time all are told apart. A busy machine may
-    leave some unasked in two seconds.
+    leave some unasked in two seconds. That many take no longer than a few: one after another they would take minutes.
     """
     with silent() as port:
         nodes = [RayNode(node_id=f"{n:02x}", ip=HOST, host="h", alive=True, port=port if n < 300 else healthy) for n in range(310)]
-        began = time.monotonic()
-        told = probe_raylets(nodes, deadline_s=2.0)
-        looked = look_at_raylets(nodes[:200], deadline_s=1.0)
-        took = time.monotonic() - began
+        few_s = _asked_s(nodes[298:302])[0]
+        all_s, told, looked = _asked_s(nodes)
         answering = {n.node_id for n in nodes[300:]}
         for more_s in (6.0, 12.0, 24.0):
             later = probe_raylets(nodes, deadline_s=more_s)
@@ -128,7 +126,15 @@ def test_silent_raylets(healthy: int) -> None:
     assert {n for n, why in later.items() if why is None} == answering
     assert looked.stores == {}
     assert {n for n, why in all_looked.silent.items() if why is None} == answering
-    assert took < 9.0, "three times what was given, for a busy machine; one raylet after another would take minutes"
+    assert all_s < 3 * few_s
+
+
+def _asked_s(nodes: list[RayNode]) -> tuple[float, dict[str, str | None], Any]:
+    """How long it took to ask these within three seconds, and what was told by both, at most 200 of them the second time."""
+    began = time.monotonic()
+    told = probe_raylets(nodes, deadline_s=2.0)
+    looked = look_at_raylets(nodes[:200], deadline_s=1.0)
+    return time.monotonic() - began, told, looked
 
 
 def test_a_crowd_of_which_raylets_tell(monkeypatch: pytest.MonkeyPatch) -> None:
