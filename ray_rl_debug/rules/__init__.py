@@ -36,6 +36,7 @@ from ray_rl_debug.rules import (
     raylet_start,
     staleness_gate,
     straggler,
+    terminal_full,
     weight_sync_mismatch,
     zero_steps,
 )
@@ -65,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     object_store,
     left_breakpoint,
     asks_person,
+    terminal_full,
     lock_file_left,
     no_descriptors,
     gil_held,
