@@ -29,8 +29,8 @@ CAUSE = Cause.BLOCKED_IO
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Processes at the end of a wait whose thread prints to a terminal and does not come back."""
-    for _, one in scene.process_roots():
+    """Drivers, and processes at the end of a wait, whose thread prints to a terminal and does not come back."""
+    for _, one in (*scene.process_roots(), *scene.lonely("driver")):
         thread = one.followed or one.telling
         terminal = prints_to(one, thread) if thread is not None else None
         verdict = judge(scene, one)

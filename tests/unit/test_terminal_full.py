@@ -51,10 +51,13 @@ def test_what_only_looks_like_a_full_terminal(texts: tuple[str, ...], files: tup
     assert [f.id for f in report(*texts, files=files).findings if f.id == "RRD511"] == []
 
 
-def test_nobody_waits_for_a_process_that_was_only_named() -> None:
+@pytest.mark.parametrize("kind", ["named", "driver"])
+def test_nobody_waits_for_who_was_named_or_for_a_driver(kind: str) -> None:
+    """A driver at Ctrl-S is no run at rest, though its actors are idle."""
     stacks = Stacks()
-    found = diagnose(snapshot(stacks.node([replace(printing(stacks, PRINT, kind="named"), env={}, env_now={})])))
+    found = diagnose(snapshot(stacks.node([replace(printing(stacks, PRINT, kind=kind), env={}, env_now={})])))
     assert [(f.id, f.certainty) for f in found.findings] == [("RRD511", Certainty.POSSIBLE)]
+    assert found.verdict.state is State.UNKNOWN
 
 
 def test_a_program_of_the_terminal_that_was_seen_is_the_one_to_look_at() -> None:
