@@ -154,10 +154,10 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     known = {w.key for w in exact}
     together = [w for w in others if w.key not in known]
     beside = Beside(world.members)
-    yield from _p2p_edges(world, in_p2p, absent or [*exact, *together])
+    yield from _p2p_edges(view, world, in_p2p, absent or [*exact, *together])
     yield from _group_edges(view, world, exact, beside)
     said = [(a, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]
-    said += [(p, f"{p.identity.label} {as_verb(p.at())} instead") for p in _some(in_p2p, together)]
+    said += [(p, f"{p.identity.label} {as_verb(view.says(p))} instead") for p in _some(in_p2p if together else (), together)]
     elsewhere = _some([e for e in exact if all(site_of(e) != site_of(one) for one in together)], together)
     said += [(e, f"{e.identity.label} {as_verb(_elsewhere(e))} instead") for e in elsewhere if not absent]
     missing = _missing(view, world, bool(absent))
@@ -257,29 +257,36 @@ def _some(targets: Sequence[Seen], waiters: Sequence[Seen]) -> Sequence[Seen]:
     return [targets[order] for _, order in sorted(turns)[:most]]
 
 
-def _p2p_edges(world: World, in_p2p: Sequence[Seen], absent: Sequence[Seen]) -> Iterator[Edge]:
+def _p2p_edges(view: View, world: World, in_p2p: Sequence[Seen], absent: Sequence[Seen]) -> Iterator[Edge]:
     """Of ranks in a send or recv; `absent` may be the peers of those whose peer is not known."""
+    if not in_p2p:
+        return
     by_rank: dict[int, Seen] = {}
-    for member in world.members if in_p2p else ():
+    for member in world.members:
         if member.key in world.ranks:
             by_rank.setdefault(world.ranks[member.key], member)
-    candidates = _some(absent or in_p2p, in_p2p)
+    candidates = [(c, view.says(c)) for c in _some(absent or in_p2p, in_p2p)]
     missing = frozenset(world.missing)
     # where some name their peers, the others may wait for any one of several: which of them is in a ring is not known
     is_ring = len(in_p2p) == len(world.members) and all(one.place is None or one.place.peer is None for one in in_p2p)
     for one in in_p2p:
         peer = by_rank.get(one.place.peer) if one.place is not None and one.place.peer is not None else None
-        yield from _peer_edges(world, one, peer, [c for c in candidates if c is not one] if peer is None else [], is_ring, missing)
+        if peer is not None:
+            yield _peer_edge(one, peer, view.says(peer))
+        else:
+            yield from _edges_to_any(world, one, [(c, at) for c, at in candidates if c is not one], is_ring, missing)
 
 
-def _peer_edges(world: World, one: Seen, peer: Seen | None, candidates: Sequence[Seen], is_ring: bool, missing: frozenset[int]) -> Iterator[Edge]:
-    place = one.place
-    op = place.op if place else "recv"
-    named = place.peer if place is not None else None
-    if peer is not None:
-        sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
-        yield Edge(source=one.key, target=peer.key, why=Why.P2P, op=op, evidence=f"{op} names rank {named}: {peer.at()}", certainty=sure)
-        return
+def _peer_edge(one: Seen, peer: Seen, at: str) -> Edge:
+    """To the rank that the place of `one` names, which stands `at`."""
+    op, named = (one.place.op, one.place.peer) if one.place is not None else ("recv", None)
+    sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
+    return Edge(source=one.key, target=peer.key, why=Why.P2P, op=op, evidence=f"{op} names rank {named}: {at}", certainty=sure)
+
+
+def _edges_to_any(world: World, one: Seen, candidates: Sequence[tuple[Seen, str]], is_ring: bool, missing: frozenset[int]) -> Iterator[Edge]:
+    """Where the peer is not known: to each of the candidates, with where it stands."""
+    op, named = (one.place.op, one.place.peer) if one.place is not None else ("recv", None)
     if named in missing:
         return
     if named is None and _all_wait(world):
@@ -287,11 +294,11 @@ def _peer_edges(world: World, one: Seen, peer: Seen | None, candidates: Sequence
         return
     said = f"it names rank {named}, and no process is known to have that rank" if named is not None else "its peer is not known"
     # one that has returned may have done its part: whose message is missing, nobody can tell
-    only = len(candidates) == 1 and not candidates[0].is_idle
+    only = len(candidates) == 1 and not candidates[0][0].is_idle
     is_whole = world.size == len(world.members) or (world.size is None and named is None)
     sure = Certainty.LIKELY if is_whole and (only or is_ring) else Certainty.POSSIBLE
-    for other in candidates:
-        yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {other.at()}", certainty=sure)
+    for other, at in candidates:
+        yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {at}", certainty=sure)
 
 
 def _all_wait(world: World) -> bool:
