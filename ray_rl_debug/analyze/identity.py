@@ -108,7 +108,7 @@ def identify(
         meeting = env.get("WG_PREFIX") or _address(env.get("MASTER_ADDR"), env.get("MASTER_PORT"))
         if source == "torch":
             meeting = _met_at(process) or meeting or f"{node.name}/{process.ppid}"
-        world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
+        world = _world(job_id, role or class_name, meeting, size)
         if part is not None:
             world = f"{job_id or '-'}|engine|{node.name}/{process.ppid} {part.group}|-"
     label = _label(parts.stacks, node, process, actor, class_name, role, rank)
@@ -133,6 +133,12 @@ def identify(
         rank_source=source if rank is not None else None,
         part=part,
     )
+
+
+@lru_cache(maxsize=4096)
+def _world(job_id: str | None, who: str | None, meeting: str, size: int | None) -> str:
+    """The key of a world, one object for all of its ranks."""
+    return f"{job_id or '-'}|{who or '-'}|{meeting}|{size or '-'}"
 
 
 @lru_cache(maxsize=4096)

@@ -43,6 +43,8 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How telling it is; 0 and below for threads that wait for work by design."""
     is_main: bool
     """A process that another thread than its parent's main one forked has its main thread under that one's name."""
+    is_apart: bool
+    """Does it go round in one function that hands nothing to the rest of the program? Then nobody waits for it, though it moves."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -52,11 +54,6 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def called(self) -> str:
         """How a sentence names it, behind the word *thread*."""
         return self.name or (str(self.tid) if self.tid is not None else "without a name")
-
-    @property
-    def is_apart(self) -> bool:
-        """Does it go round in one function that hands nothing to the rest of the program? Then nobody waits for it, though it moves."""
-        return len(self.place.path) == 1 and any(f.apart for f in self.frames[:1])
 
     @property
     def listens(self) -> bool:
@@ -157,18 +154,18 @@ class Looks:
         at, in_c = self._in_c.get(tid, _NOT_READ) if self._in_c and tid is not None else _NOT_READ
         in_c = in_c if at == thread.stack else NOWHERE
         key = (in_c, name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group, self._is_copied)
-        found: tuple[Place, int] | None = stack.known.get(key)
+        found: tuple[Place, int, bool] | None = stack.known.get(key)
         if found is None:
             bare = msgspec.structs.replace(thread, locals=())
             found = stack.known[key] = self._place(stack, in_c, bare, kernel)
-        place, score = found
+        place, score, is_apart = found
         told = telling_locals(locals_, place.kind) if locals_ else ()
         if told:  # they differ from rank to rank, and tell only for whom it waits
             known = stack.known.get((key, told))
             place = known or with_locals(place, thread, stack.frames)
             stack.known[(key, told)] = place
         is_main = name == "MainThread" or (tid is not None and tid == self.process.pid)
-        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score, is_main=is_main)
+        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score, is_main=is_main, is_apart=is_apart)
 
     def _kernel_of(self, tid: int) -> Thread | None:
         """What the kernel says of a thread, read with the files and sockets of its process; most threads of a process are never asked about."""
@@ -181,8 +178,8 @@ class Looks:
             self._kernel[tid] = thread
         return self._kernel[tid]
 
-    def _place(self, stack: Stack, in_c: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
-        """Where the thread stands, and how telling it is."""
+    def _place(self, stack: Stack, in_c: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int, bool]:
+        """Where the thread stands, how telling it is, and whether it goes round apart."""
         tid = thread.tid
         # the thread that forked keeps its name in the child
         is_named = (thread.name or "").startswith(LOOP_THREADS) and stack.is_whole and len(stack.frames) == len(self._lengths[thread.stack])
@@ -191,7 +188,8 @@ class Looks:
         place = place_of(frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
         place = msgspec.structs.replace(place, own=place.own - len(in_c.whole)) if in_c.whole and place.own is not None else place
         place = with_cut_end(place, stack.frames) if self._is_copied else place
-        return place, score_of(self.process, thread, stack.frames, place, kernel)
+        is_apart = len(place.path) == 1 and bool(stack.frames[0].apart)
+        return place, score_of(self.process, thread, stack.frames, place, kernel), is_apart
 
 
 def _telling_first(thread: SeenThread) -> tuple[int, bool, int]:

@@ -206,8 +206,9 @@ def build_view(snapshot: Snapshot) -> View:
                 continue
             moves = not is_steady(process)
             if moves:
-                process = with_names(process)
-                moves = not is_steady(process)
+                named = with_names(process)
+                moves = named is process or not is_steady(named)
+                process = named
             process = _with_window(node, process) if is_timed else process
             process = drop_torn(process) if moves else process
             process = forget_inherited_tasks(stacks, node, process) if process.async_tasks else process
