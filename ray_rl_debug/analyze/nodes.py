@@ -49,7 +49,8 @@ _KINDS = {kind.value: kind for kind in NodeKind if kind.value}
 
 def node_of(kind: NodeKind, name: object) -> str:
     """The name of a node: ``node_of(NodeKind.ACTOR, "01ff")`` is ``actor:01ff``."""
-    return f"{kind.value}:{name}" if kind.value else str(name)
+    prefix = kind.value
+    return f"{prefix}:{name}" if prefix else str(name)
 
 
 def kind_of(node: str) -> NodeKind:

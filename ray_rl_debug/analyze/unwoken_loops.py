@@ -17,7 +17,9 @@ _SLEEPS = frozenset({"epoll", "poll", "select"})
 
 def unwoken(one: Seen) -> AsyncTask | None:
     """A coroutine that could go on at both reads, while the thread of its loop slept through the window and has no clock that ends this."""
-    ready = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "ready" and t.stable is True]
+    if not one.process.async_tasks:
+        return None
+    ready = [t for t in one.process.async_tasks if t.awaited is not None and t.awaited.kind == "ready" and t.stable is True]
     return next((t for t in ready if t.tid is not None and _sleeps_on(one, t.tid)), None)
 
 

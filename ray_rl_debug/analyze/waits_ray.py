@@ -157,7 +157,8 @@ def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
 
 
 def _moves(view: View, node: str) -> bool:
-    return node in view.seen and view.seen[node].motion is Motion.MOVING
+    one = view.seen.get(node)
+    return one is not None and one.motion is Motion.MOVING
 
 
 def _argument_edges(view: View, index: RayIndex, awaited: list[str]) -> Iterator[Edge]:
