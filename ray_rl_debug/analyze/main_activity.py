@@ -81,7 +81,7 @@ class Looks:
         self._stacks = stacks.of(node)
         self._lengths = node.stacks
         self._threads = {t.tid: t for t in process.threads}
-        self._kernel: dict[int, Thread | None] = {}
+        self._kernel: dict[int, Thread] = {}
         tasks = process.async_tasks or ()
         self._loops = {t.tid for t in tasks if t.tid is not None} if tasks else _NONE
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"} if tasks else _NONE
@@ -169,11 +169,12 @@ class Looks:
 
     def _kernel_of(self, tid: int) -> Thread | None:
         """What the kernel says of a thread, read with the files and sockets of its process; most threads of a process are never asked about."""
+        thread, files, sockets = self._threads.get(tid), self.process.files, self.process.sockets
+        if thread is None or not (files or thread.waits_on_fds):
+            return thread
         if tid not in self._kernel:
-            thread, files, sockets = self._threads.get(tid), self.process.files, self.process.sockets
-            if thread is not None and files:
-                thread = told_by_files(thread, files)
-            if thread is not None and sockets and thread.waits_on_fds and not self.process.async_tasks:
+            thread = told_by_files(thread, files) if files else thread
+            if sockets and thread.waits_on_fds and not self.process.async_tasks:
                 thread = told_by_sockets(thread, sockets)
             self._kernel[tid] = thread
         return self._kernel[tid]

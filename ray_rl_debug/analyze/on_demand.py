@@ -18,8 +18,9 @@ class OnDemand(Mapping[str, Known]):
         self._find = find
 
     def __getitem__(self, name: str) -> Known:
-        if name in self._known:
-            return self._known[name]
+        found = self._known.get(name)
+        if found is not None:
+            return found
         found = self._find(name) if name in self._others else None
         if found is None:
             raise KeyError(name)

@@ -39,7 +39,7 @@ def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
             continue
         if one.motion is Motion.MOVING or one.identity.part is not None:
             continue
-        serving = [t for t in one.threads if t is not told and t is not one.telling and _is_within(one, t)]
+        serving = [t for t in one.threads if t.place.path and t is not told and t is not one.telling and _is_within(one, t)]
         met = {t.tid for t in one.process.samples[0].threads}
         if (new := next((t for t in serving if t.tid not in met), None)) is not None:
             reason = f"its thread {new.called} took up its work during the window"
@@ -52,7 +52,7 @@ def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
 def _is_within(one: Seen, thread: SeenThread) -> bool:
     """Is it in the middle of something, as far as its stack tells? Who comes back to its pause again and again is not."""
     kind = thread.place.kind
-    if not thread.place.path or thread.tid is None or thread.listens or thread.is_apart or executes(thread.sample, thread.frames):
+    if thread.tid is None or thread.listens or thread.is_apart or executes(thread.sample, thread.frames):
         return False
     if thread.kernel is not None and kernel_call(thread.kernel) == "read" and descriptor(thread.kernel) == _STANDARD_INPUT:
         return False  # it rests until its starter writes or ends

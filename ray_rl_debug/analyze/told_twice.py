@@ -26,7 +26,7 @@ def with_told_twice(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_processes(node: Node) -> Node:
-    processes = tuple([_with_sleeps(_with_lines(_with_files(_with_state(p)))) for p in node.processes])
+    processes = tuple([_with_coroutines(_with_state(p)) for p in node.processes])
     same = all(new is old for new, old in zip(processes, node.processes, strict=True))
     return node if same else msgspec.structs.replace(node, processes=processes)
 
@@ -35,6 +35,10 @@ def _with_state(process: Process) -> Process:
     """The state of a process is that of its first thread."""
     first = next((t for t in process.threads if t.tid == process.pid), None) if process.state is None else None
     return msgspec.structs.replace(process, state=first.state) if first is not None and first.state in _KERNEL_STATES else process
+
+
+def _with_coroutines(process: Process) -> Process:
+    return _with_sleeps(_with_lines(_with_files(process))) if process.async_tasks else process
 
 
 def _with_files(process: Process) -> Process:
