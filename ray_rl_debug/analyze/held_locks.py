@@ -49,7 +49,9 @@ def keeping(thread: _Thread, lock: Lock) -> Frame | None:
 def holder(thread: Thread, threads: Iterable[Thread]) -> Thread | None:
     """The one of these threads that has the lock at which a thread waits, perhaps that one itself; None where no thread or several may have it."""
     lock = wanted(thread)
-    found = [t for t in threads if keeping(t, lock) is not None] if lock is not None else []
+    if lock is None:
+        return None
+    found = [t for t in threads if keeping(t, lock) is not None]
     return found[0] if len(found) == 1 else None
 
 
