@@ -5,9 +5,9 @@ Story
     was never told and still awaits its answers.
 
 Evidence
-    Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name; a process of the engine
-    is a zombie; a server goes on serving without anything that lives as long as its engine core. Or Ray starts its actor anew for each try
-    of one call, and each has ended with the process. The waiter's stack.
+    The waiter's stack, and one of these. Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or
+    name. A process of the engine is a zombie. A server goes on though its engine core, and all that lives as long as that, has ended.
+    Ray starts the engine's actor anew for each try of one call, and each try has ended with the process.
 
 Remedy
     Find why it died; give requests a time limit, and let the router take dead engines out.

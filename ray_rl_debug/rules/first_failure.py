@@ -2,7 +2,7 @@
 
 Story
     A process of the run raised an error or ended, in words that no known error line has. Nothing that failed in these logs came before it, and the
-    process did not go on. What came later is a consequence, or followed by itself.
+    process did not go on. What failed later is a consequence, or only came later.
 
 Evidence
     The line or traceback, its file, the process that wrote it or that it names, and its time on the common clock of all files.

@@ -1,21 +1,22 @@
 """RRD503 lock deadlock
 
 Story
-    Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread
-    that nobody serves; or look again and again at variables that only they themselves could change; or for a lock on a file
-    that their own process has over another descriptor; or processes wait for each other in a ring of file locks and sockets.
+    Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread that
+    nobody serves. Or they look again and again at variables that only they themselves could change. Or they wait for a lock on
+    a file, and their own process has it through another descriptor. Or processes wait for each other in a ring of file locks and
+    sockets.
 
 Evidence
-    All working threads of the process wait at locks, queues or joins, in every sample; or the source of their lines names the lock that each wants
-    and the ``with`` block in which the next one stands; or the source of their loops names nothing but variables; or the kernel's table of locks
-    names the process that tries.
+    In every sample, all working threads of the process wait at locks, queues or joins. Or the source of their lines names the
+    lock that each wants, and the ``with`` block in which the thread that has it stands. Or the source of their loops names
+    nothing but variables. Or the kernel's table of locks names the process that tries.
 
 Remedy
     One order for locks; no fork with threads; time limits.
 
 Not this when
-    Another thread of the process works or waits for Ray and may release it (a thread that does not have the lock, as its source tells, may not), or
-    the wait is for another process. In stacks alone: nobody waits for it, and the wait has a time limit.
+    Another thread of the process works, or waits for Ray, and may release the lock; one that does not have it, as its source
+    tells, may not. The wait is for another process. In stacks alone: nobody waits for the process, and its wait has a time limit.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ Remedy
     Close what leaks: answers, connections, files. Raise ulimit -n before the run.
 
 Not this when
-    One descriptor is free, some were closed and others opened, or nobody waits for the process. It waits for something of its
-    own: a lock, a child, another process. Only *possible* if it had room when the capture began, while it runs and clients are
-    connected who may leave, or where nothing shows that it wants to open something.
+    One descriptor is free, some were closed and others opened, or nobody waits for the process. It waits for something else: a
+    lock, a child, another process. Only *possible* if it had room when the capture began, if nothing shows that it wants to open
+    something, or while it runs and connected clients may still leave.
 """
 
 from __future__ import annotations

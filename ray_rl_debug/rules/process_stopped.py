@@ -11,8 +11,8 @@ Remedy
     kill -CONT, thaw the control group, or detach the tracer; find out who did it.
 
 Not this when
-    A dump, a profiler or the run itself holds the process for moments: a stop that was not there at the first look, or in
-    which it got somewhere, has to last for a second.
+    A dump, a profiler or the run itself holds the process for moments. So a stop has to last for a second if it was not there
+    at the first look, or if the process got somewhere in it.
 """
 
 from __future__ import annotations

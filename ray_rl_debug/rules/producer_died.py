@@ -5,9 +5,10 @@ Story
     that would fail. Or the actor lives and is idle, as its call has failed and nobody has asked for the result.
 
 Evidence
-    Ray's actor table says DEAD, or the child process that should deliver is a zombie; or Ray starts the actor anew for each
-    try of one call, and each has ended with the process; or a task fails in each of many tries; or a process lacks the thread in which
-    its fellows wait for it, or which they have; or an idle actor's call has failed since the last step, by Ray's task events. The poller's stack.
+    The poller's stack, and one of these. Ray's actor table says DEAD, or the child process that should deliver is a zombie. Ray
+    starts the actor anew for each try of one call, and each try has ended with the process. A task fails in each of many tries.
+    A process lacks a thread that its fellows have, or in which they wait for it. Ray's task events say that a call of an idle
+    actor has failed since the last step.
 
 Remedy
     Find why it died; check the producer's life while polling.

@@ -4,19 +4,19 @@ Story
     Most ranks of one world wait in a collective (or a driver in ray.get); one is busy or stuck in its own code.
 
 Evidence
-    The collective, the ranks waiting in it, the innermost frames of the one that has not come, its CPU time; the
-    number of the collective from Flight Recorder dumps, counts from NCCL RAS.
+    The collective, the ranks that wait in it, and the innermost frames and the CPU time of the rank that has not come. From
+    Flight Recorder dumps the number of the collective, from NCCL RAS the counts.
 
 Remedy
     Read the stack of the absent rank first.
 
 Not this when
     A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
-    Only *possible* for a quarter of an hour if it sleeps and its clock wakes it within five minutes, or computes, as a rare evaluation does; a
-    loop of one function is none where other ranks have done the same and wait for this one.
     Where NCCL's counts show it behind, it may wait for its own GPU: a kernel that does not end.
+    Only *possible* for a quarter of an hour if it sleeps and its clock wakes it within five minutes, or if it computes: that may
+    be a rare evaluation. A loop of one function is none where other ranks have been through the same and wait for this one.
     Only *possible* if it waits in ray.get for something that was not seen, and for the first seconds if the kernel does not
-    show whether it only sleeps. Only *possible* for stacks from files, unless equal ones were taken at a distance.
+    show whether it only sleeps. Only *possible* for stacks from files, unless equal ones were taken some time apart.
 """
 
 from __future__ import annotations
