@@ -83,9 +83,9 @@ FILES = 128
     type=click.FloatRange(0.5, 60),
     default=2.0,
     show_default=True,
-    help="Seconds between two readings; half as many while something stands still, one and a half times as many once the run is known.",
+    help="Seconds between two readings. It reads twice as often while something stands still, and less often once the run is known.",
 )
-@click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="Seconds before any stall is called a hang.")
+@click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="No shorter stall (in seconds) is called a hang.")
 @click.option("--stall-ceiling", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds after which every stall is reported.")
 @click.option(
     "--stall-first", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds allowed to a call that never ended before."
