@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.model.snapshot import Frame, Node, Process, ThreadSample
 
-_ITEMS: dict[tuple[str, str], frozenset[str]] = {
-    ("concurrent/futures/thread.py", "run"): frozenset({"self"}),
-    ("concurrent/futures/process.py", "_process_worker"): frozenset({"call_item"}),
-    ("multiprocessing/pool.py", "worker"): frozenset({"job", "i"}),
+_ITEMS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("concurrent/futures/thread.py", "run"): ("self",),
+    ("concurrent/futures/process.py", "_process_worker"): ("call_item",),
+    ("multiprocessing/pool.py", "worker"): ("job", "i"),
 }
 """Locals of the frames that run an item: its address, or the number of the job and of the item in it."""
-_NAMES = frozenset().union(*_ITEMS.values())
-
-
-def item_of(sample: ThreadSample, frames: Sequence[Frame]) -> str | None:
-    """The item that a thread works on; None outside of pools, and where locals were not read."""
-    found = tuple(f"{local.name} {local.value}" for local in sample.locals if _names(frames, local.frame, local.name))
-    return " ".join(found) or None
 
 
 def works_on(node: Node, process: Process) -> bool:
-    """Did the process come from one item to the next between its first and last sample?"""
+    """Did one of its threads come to an item between its first and last sample, or from one to the next?"""
     if not process.samples or process.samples[0].threads == process.samples[-1].threads:
         return False
-    first, last = (frozenset(_items(node, sample.threads)) for sample in (process.samples[0], process.samples[-1]))
-    return bool(first) and bool(last - first)
+    before = {thread.tid: thread for thread in process.samples[0].threads if thread.tid is not None}
+    return any(thread.locals and (met := before.get(thread.tid)) is not None and _is_new(node, met, thread) for thread in process.samples[-1].threads)
 
 
 def took_turn(node: Node, process: Process) -> bool:
@@ -50,20 +42,20 @@ def is_child_of_pool(node: Node, process: Process) -> bool:
     return process.kind == "child" and any(f.file.endswith("multiprocessing/process.py") and short_name(f.function) == "_bootstrap" for f in frames)
 
 
-def _items(node: Node, threads: Sequence[ThreadSample]) -> Iterator[str]:
-    for thread in threads:
-        item = item_of(thread, _frames(node, thread)) if any(local.name in _NAMES for local in thread.locals) else None
-        if item is not None:
-            yield item
+def _is_new(node: Node, before: ThreadSample, after: ThreadSample) -> bool:
+    """Is it at another item than before? A local that one look did not read tells nothing."""
+    now, was = _item(node, after), _item(node, before)
+    return now is not None and None not in now and now != was and (was is None or None not in was)
+
+
+def _item(node: Node, thread: ThreadSample) -> tuple[str | None, ...] | None:
+    """What names the item that a thread works on, None for what was not read; None at all outside of pools."""
+    frames = _frames(node, thread)
+    wanted = [(i, name) for i, f in enumerate(frames) for name in _ITEMS.get((f.file, short_name(f.function)), ())]
+    told = {(local.frame, local.name): local.value for local in thread.locals}
+    return tuple(told.get(one) for one in wanted) or None
 
 
 def _frames(node: Node, thread: ThreadSample) -> tuple[Frame, ...]:
     stack = node.stacks[thread.stack] if 0 <= thread.stack < len(node.stacks) else ()
     return tuple(node.frames[i] for i in stack if 0 <= i < len(node.frames))
-
-
-def _names(frames: Sequence[Frame], position: int, name: str) -> bool:
-    if not 0 <= position < len(frames):
-        return False
-    frame = frames[position]
-    return name in _ITEMS.get((frame.file, short_name(frame.function)), frozenset())
