@@ -15,6 +15,7 @@ _READS = frozenset({"read", "recv"})
 """A read from a terminal sleeps where a read from a socket does; the kernel's name of the place is the same."""
 _POLLS = frozenset({"select", "poll"})
 """Where ``input`` sleeps once somebody has imported readline."""
+_STANDARD_INPUT = 0
 _ASK = (("getpass.py", "unix_getpass"),)
 """End of the file's path and function: CPython 3.11. The built-in ``input`` has no frame of its own."""
 
@@ -29,6 +30,18 @@ def asked_at(one: Seen, thread: SeenThread) -> str | None:
             if short_name(frame.function) == function and (frame.file == file or frame.file.endswith(f"/{file}")):
                 return f"{function} ({file})"
     return None
+
+
+def awaits_user(one: Seen) -> bool:
+    """Does a process that nobody waits for rest until somebody types or sends it something?"""
+    thread = one.followed or one.telling
+    return thread is not None and (rests_at_input(thread) or asked_at(one, thread) is not None)
+
+
+def rests_at_input(thread: SeenThread) -> bool:
+    """Does a thread read its standard input? It rests until its starter, or a person, writes or ends."""
+    kernel = thread.kernel
+    return kernel is not None and kernel_call(kernel) == "read" and descriptor(kernel) == _STANDARD_INPUT
 
 
 def _read_from(thread: Thread) -> int | None:

@@ -13,20 +13,19 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.analyze.clocks import may_end
-from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.library_places import awaits_result
 from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion, motion_of
+from ray_rl_debug.analyze.prompts import rests_at_input
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Stacks
 from ray_rl_debug.analyze.thread_scores import executes
 
 _ELSEWHERE = WAITS_FOR_RANKS | WAITS_FOR_RAY | {Kind.SOCKET, Kind.CHANNEL, Kind.MP_QUEUE, Kind.FILE, Kind.CHILD, Kind.DATALOADER}
 """Where a main thread waits for others, and not for a thread of its own."""
-_STANDARD_INPUT = 0
 _MAY_REST = frozenset({Kind.EVENT, Kind.QUEUE, Kind.MP_QUEUE, Kind.CHANNEL})
 """Where a thread stands between two requests as well as within one: only what stands above it tells. Who waits for a result has asked for it."""
 
@@ -41,7 +40,7 @@ def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
             continue
         serving = [t for t in one.threads if t.place.path and t is not told and t is not one.telling and _is_within(one, t)]
         met = {t.tid for t in one.process.samples[0].threads}
-        if (new := next((t for t in serving if t.tid not in met), None)) is not None:
+        if (new := next((t for t in serving if t.tid not in met and _began(t)), None)) is not None:
             reason = f"its thread {new.called} took up its work during the window"
             yield msgspec.structs.replace(one, motion=Motion.MOVING, motion_reason=reason)
         elif serving and not any(_is_untold(t) for t in serving):
@@ -54,11 +53,16 @@ def _is_within(one: Seen, thread: SeenThread) -> bool:
     kind = thread.place.kind
     if thread.tid is None or thread.listens or thread.is_apart or executes(thread.sample, thread.frames):
         return False
-    if thread.kernel is not None and kernel_call(thread.kernel) == "read" and descriptor(thread.kernel) == _STANDARD_INPUT:
-        return False  # it rests until its starter writes or ends
+    if rests_at_input(thread):
+        return False
     if kind in IDLE_KINDS or kind in WAITS_FOR_RANKS or (kind in _MAY_REST and not (thread.answers or thread.stack.once(awaits_result))):
         return False
     return kind is not Kind.SLEEP or thread.kernel is None or (thread.kernel.run_slices or 0) <= 2 * one.looks + FEW_WAKES
+
+
+def _began(thread: SeenThread) -> bool:
+    """May it have begun during the window? The kernel counts over a window what was there at its begin: then one look only missed its stack."""
+    return thread.kernel is None or thread.kernel.cpu_s is None
 
 
 def _is_untold(thread: SeenThread) -> bool:

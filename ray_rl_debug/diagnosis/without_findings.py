@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from ray_rl_debug.analyze.clocks import wakes_soon
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, rank, serves
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.engines import may_hold_requests
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.prompts import awaits_user
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
@@ -72,7 +73,10 @@ class Quiet:
     @property
     def as_far_as_seen(self) -> Certainty:
         """How sure it is that all is well."""
-        return Certainty.POSSIBLE if self.blind else Certainty.LIKELY
+        unread = self.scene.view.has_stacks and any(not s.process.samples and not s.has_ended for s in self.seen)
+        tasks = (t for s in self.seen for t in s.process.async_tasks or ())
+        in_part = any((t.stable is None or t.awaited is None) and not serves(t) for t in tasks)
+        return Certainty.POSSIBLE if self.blind or unread or in_part else Certainty.LIKELY
 
 
 def verdict_without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | None) -> Verdict:
@@ -170,7 +174,7 @@ def _goes_on(of: Quiet) -> Verdict | None:
 
 def _is_idle(of: Quiet) -> Verdict | None:
     # a driver that waits for a result is no user who thinks, even where nobody seems to work on it; nor is who awaits one of somebody unseen
-    asks = any(s.process.kind == "driver" and (s.kind in WAITS_FOR_RAY or _pauses_in_step(s)) for s in of.seen)
+    asks = any(s.process.kind == "driver" and (s.kind in WAITS_FOR_RAY or _pauses_in_step(s) or _stands_outside(s)) for s in of.seen)
     if asks or _awaits_somebody_unseen(of.scene) or not all(s.is_idle for s in of.seen if s.process.kind != "driver") or _has_work(of.scene):
         return None
     over = ended(of.scene) or awaits_loop(of.scene)
@@ -299,6 +303,11 @@ def _unseen_end(scene: Scene) -> str | None:
 def _pauses_in_step(driver: Seen) -> bool:
     """Does it sleep in a function that its program calls? Who waits for a user sleeps in the outermost one, or until a time is over."""
     return driver.kind is Kind.SLEEP and driver.place is not None and is_within(driver.place) and not gives_up(driver)
+
+
+def _stands_outside(driver: Seen) -> bool:
+    """Does it stand at a file, a lock of one or a connection? Its program goes on when that does, whoever types meanwhile."""
+    return driver.motion is Motion.FROZEN and driver.kind in (Kind.FILE, Kind.FLOCK, Kind.SOCKET, Kind.CHANNEL) and not awaits_user(driver)
 
 
 def _awaits_somebody_unseen(scene: Scene) -> bool:

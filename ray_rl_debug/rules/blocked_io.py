@@ -34,6 +34,7 @@ from ray_rl_debug.analyze.own_file_locks import own_lock_tried
 from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops
 from ray_rl_debug.analyze.pools import ends_in_vain
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.prompts import awaits_user
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
@@ -123,8 +124,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             advice = ["read the output of a child while it runs (communicate), and close the pipe ends that a process does not use"]
             yield ring_found(scene, ring, ID, NAME, CAUSE, [*advice, *remedy(Kind.CHILD, None)])
     yield from _in_its_thread(scene)
-    for _, one in scene.lonely("named"):
-        if _is_io(one) and not one.is_stopped and told_of(one) is None and unwoken(one) is None:
+    for _, one in (*scene.lonely("named"), *scene.lonely("driver")):
+        if _is_io(one) and not one.is_stopped and told_of(one) is None and unwoken(one) is None and not awaits_user(one):
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
 
 

@@ -16,8 +16,11 @@ RECV = 45
 START = "run@threading.py:982 _bootstrap_inner@threading.py:1045 _bootstrap@threading.py:1002"
 
 
-def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False, lost: bool = False) -> Report:
-    """A trainer reads the answer of its game, and the game that of the trainer, over two connections; `at` is a thread of the trainer."""
+def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False, lost: bool = False, missed: bool = False) -> Report:
+    """A trainer reads the answer of its game, and the game that of the trainer, over two connections; `at` is a thread of the trainer.
+
+    The kernel may not tell of it (`lost`), or the first look not have met it (`missed`).
+    """
     stacks = Stacks()
     asks = [Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:40001", remote="127.0.0.1:9001", fd=5, inode=51)]
     asks += [Socket(family="tcp", state="LISTEN", local="127.0.0.1:9002", fd=6, inode=52)]
@@ -35,6 +38,9 @@ def told(at: str | None, kernel: Thread | None = None, *, apart: bool = False, l
         )
     if lost:
         trainer = replace(trainer, threads=trainer.threads[:1])
+    if missed:
+        first, *later = trainer.samples
+        trainer = replace(trainer, samples=(replace(first, threads=first.threads[:1]), *later))
     player = process(stacks, 30, "python g.py", "move@/job/g.py:12", sockets=game, **reads)  # type: ignore[arg-type]
     node = stacks.node([main, trainer, player])
     frames = tuple(replace(f, calls=("sleep",), apart=apart) if f.function == "load" else f for f in node.frames)
@@ -74,6 +80,13 @@ def test_a_pause_without_its_side_in_the_kernel_accuses_nobody() -> None:
 def test_a_pause_of_which_nobody_tells_the_end_keeps_the_process_one() -> None:
     found = told("load@/job/t.py:17 answer@/job/t.py:25", replace(ASLEEP, call=None, wakes_in_s=None))
     assert not any("opponents" in (w.thread or "") for f in found.findings for w in f.who)
+
+
+def test_a_thread_that_one_look_missed_has_not_begun() -> None:
+    """The kernel counted its time over the whole window, so it was there."""
+    kernel = replace(READS, tid=0)
+    for counted, state in ((kernel, State.HANG), (replace(kernel, cpu_s=None), State.HEALTHY)):
+        assert told("open@/job/t.py:17 answer@/job/t.py:25", counted, missed=True).verdict.state is state
 
 
 def test_who_waits_for_a_result_of_its_pool_is_within_a_request() -> None:
