@@ -1,53 +1,86 @@
-"""A pattern is tried only on lines that hold one of its plain texts: each way to fulfil it has to lead through one of them."""
+"""Every alternative of every pattern holds one of the plain texts that are searched first; without one its lines are never seen."""
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
-from ray_rl_debug import signatures
+from ray_rl_debug.signatures import Signature, load
 
-MAX_WAYS = 400
-NOT_LED_TO = frozenset(
-    f"RRD{number}"
-    for number in (
-        *(638, 677, 678, 6117, 6120, 6124, 6129, 6130, 6137, 6140, 6150, 6155, 6170, 6171, 6176, 6177, 6180, 6181, 6183, 6189, 6192, 6205),
-        *(6210, 6213, 6215, 6225, 6226, 6237, 6241, 6245, 6247, 6250, 6282, 6284),
-    )
-)
-"""Some way of these has no text that is rare enough, or is a spelling that no program is known to use."""
-parse = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse").parse
+parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+GAP = "\0"
+"""Stands for what a pattern leaves open."""
+MOST = 20_000
+FEW = 8
+"""Letters of a class that are tried one by one: ``[Ee]rror`` is two texts."""
 
 
-def joined(ways: list[list[str]], more: list[list[str]]) -> list[list[str]]:
-    return [[*way[:-1], way[-1] + other[0], *other[1:]] for other in more for way in ways][:MAX_WAYS]
-
-
-def ways(items: Iterable[Any]) -> list[list[str]]:
-    """Each way as the texts that it surely holds, in their order."""
-    found = [[""]]
-    for operation, value in items:
-        name = str(operation)
-        if name == "LITERAL":
-            found = joined(found, [[chr(value)]])
-        elif name == "BRANCH":
-            found = joined(found, [way for branch in value[1] for way in ways(branch)])
-        elif name == "SUBPATTERN":
-            found = joined(found, ways(value[3]))
-        elif name in ("MAX_REPEAT", "MIN_REPEAT") and value[:2] == (0, 1):
-            found = [*joined(found, ways(value[2])), *found][:MAX_WAYS]
-        elif name == "IN" and len(value) <= 3 and all(str(one) == "LITERAL" for one, _ in value):
-            found = joined(found, [[chr(code)] for _, code in value])
-        elif name not in ("AT", "ASSERT", "ASSERT_NOT"):
-            found = joined(found, [["", ""]])
+def texts(tree: Iterable[Any]) -> list[str]:
+    """What a pattern may match, with gaps where it leaves open what stands there."""
+    found = [""]
+    for op, value in tree:
+        parts = list(_texts_of(str(op), value))
+        found = list(dict.fromkeys(a + b for a in found for b in parts))
+        assert len(found) <= MOST
     return found
 
 
-@pytest.mark.parametrize("signature", [s for s in signatures.load() if s.id not in NOT_LED_TO], ids=lambda s: s.id)
-def test_each_way_holds_a_plain_text(signature: signatures.Signature) -> None:
-    for way in ways(parse(signature.pattern)):
-        assert any(text in part for part in way for text in signature.literals), way
+def _texts_of(op: str, value: Any) -> Iterator[str]:
+    if op == "LITERAL":
+        yield chr(value)
+    elif op == "SUBPATTERN":
+        yield from texts(value[3])
+    elif op == "ATOMIC_GROUP":
+        yield from texts(value)
+    elif op == "BRANCH":
+        for branch in value[1]:
+            yield from texts(branch)
+    elif op == "IN":
+        yield from _letters(value) or (GAP,)
+    elif op in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+        least, most, what = value
+        if least == 0:
+            yield ""
+        if (least, most) == (0, 1):
+            yield from texts(what)
+        elif least == most <= FEW:
+            yield from texts([*what] * least)
+        elif least:
+            yield from (f"{one}{GAP}" for one in texts(what))
+        else:
+            yield GAP
+    elif op in ("AT", "ASSERT", "ASSERT_NOT"):
+        yield ""
+    else:
+        yield GAP
+
+
+def _letters(value: Any) -> list[str]:
+    """Those of a class of few letters; none where there are more."""
+    ends = [(one, one) if str(kind) == "LITERAL" else one if str(kind) == "RANGE" else (0, FEW) for kind, one in value]
+    found = [chr(letter) for first, last in ends for letter in range(first, last + 1)]
+    return found if len(found) <= FEW else []
+
+
+def unreachable(signature: Signature) -> list[str]:
+    """Texts that the pattern matches and that hold none of the plain texts."""
+    flags = parser.parse(signature.pattern).state.flags
+    assert not flags & re.IGNORECASE, "plain texts are searched as they are written"
+    return [text.replace(GAP, "…") for text in texts(parser.parse(signature.pattern)) if not any(one in text for one in signature.literals)]
+
+
+@pytest.mark.parametrize("signature", load(), ids=lambda s: s.id)
+def test_every_alternative_of_a_pattern_is_found(signature: Signature) -> None:
+    assert unreachable(signature) == []
+
+
+def test_an_alternative_without_a_plain_text_is_noticed() -> None:
+    some = load()[0]
+    lacking = msgspec.structs.replace(some, pattern="[Ee]rror: (?:the )?disk is full|node (?:left|gone)", literal=("disk is full", "node left"))
+    assert unreachable(lacking) == ["node gone"]
