@@ -29,7 +29,6 @@ _OF_PEERS = re.compile(
     r"|[Ff]ailed to connect|[Dd]isconnected|\bEOF\b"
 )
 _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
-"""Of another process, whose end says no more than that it is gone."""
 _PARTS = re.compile(r"\b[Ff]ailed to (?:shut ?down|close|leave|deregister)\b")
 _ENDED_BY_ASKING = re.compile(rf"\b(?:exit ?code|exited with code|exit status|signal)[ :=]*\(?{OF_ASKING}\b|\bsignal[ :=]*\(?15\b")
 
@@ -41,8 +40,14 @@ def is_of_an_end(one: Spotted, before: Head) -> bool:
     if one.kind == "error" and one.signature is None and one.head.writer.program in TRACKING_PROGRAMS:
         return True
     if one.signature is not None:
-        return one.signature.effect == "cascade" or (one.signature.late and (_DIED.search(one.text) or _PARTS.search(one.text)) is not None)
+        is_late_end = one.signature.late and (tells_only_that_it_is_gone(one.text) or _PARTS.search(one.text) is not None)
+        return one.signature.effect == "cascade" or is_late_end
     return (_OF_PEERS.search(one.text) or _ENDED_BY_ASKING.search(one.text)) is not None
+
+
+def tells_only_that_it_is_gone(text: str) -> bool:
+    """Does a line tell of another process that it has ended, and neither how nor why?"""
+    return _DIED.search(text) is not None
 
 
 def was_finished(window: Window, one: Spotted) -> bool:

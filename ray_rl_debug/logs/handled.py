@@ -6,6 +6,7 @@ import re
 
 from ray_rl_debug.logs.aside import aside
 from ray_rl_debug.logs.behind import went_on_behind
+from ray_rl_debug.logs.described import is_field, is_ready_again
 from ray_rl_debug.logs.ends import GIVES_UP, fails_to_end
 from ray_rl_debug.logs.finished import IN_THREAD, is_of_an_end, was_finished
 from ray_rl_debug.logs.framed import is_shown
@@ -86,6 +87,8 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "its score is said with it"
     if one.block is None and (beside := ended_beside(one.text)) is not None:
         return beside
+    if one.block is None and is_field(one) and is_ready_again(window, one):
+        return "how its container ended the last time; it is ready now"
     if one.signature is None and CLIENT_LEFT.search(one.text):
         return "a client did not wait for its answer"
     if one.head.writer.program == "slurmstepd" and _PLUGIN.match(one.head.text):

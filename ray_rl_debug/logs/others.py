@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.logs.aside import OF_A_HELPER
+from ray_rl_debug.logs.described import described, is_field, rows_before, rows_behind
 from ray_rl_debug.logs.spotted import Spotted
-from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.window import Window
 from ray_rl_debug.logs.words import NOT_THE_JOB
 
 OF_CLUSTERS = ("kubernetes", "slurm")
 """Layers whose programs tell of everybody's objects."""
-LINES_AROUND = 20
 _OBJECT = re.compile(
     r"(?:^|\s)(?:pod|job|deployment|statefulset|replicaset|daemonset)s?(?:\.apps|\.batch)?/(?P<named>[\w.-]{1,80})"
     r"|^\s*(?:(?P<space>[a-z][\w-]{0,60})\s+)?(?P<row>[a-z][\w.-]{1,80})\s+\d{1,3}/\d{1,3}\s+[A-Z]"
@@ -35,9 +35,6 @@ _ROW = re.compile(r"^(?:sacct: )?(?P<job>\d{1,10})(?:_\d+)?(?:\.\w+\+?)?[\s|].*\
 """Of Slurm's list of jobs: ``812.batch  batch  FAILED  1:0``."""
 _SHOWN = re.compile(r"JobId=(?P<job>\d{1,10})\b")
 """As ``scontrol show job`` begins what it tells of one."""
-_FIELDS = ("Reason:", "Exit Code:", "Message:")
-_HEADS_FIELDS = re.compile(r"(?:Name:\s+| {2,4})(?P<name>[a-z0-9][\w.-]{0,80}):?\s*$")
-"""A pod's name, or that of one of its containers, as ``kubectl describe`` has them above their fields."""
 
 _OF_A_GUEST = re.compile(
     r"\b(?:candidate|submission|solution|sandbox|student|a\.out)[\w.-]{0,40}\[\d+\]:? (?:segfault at|general protection|trap )"
@@ -57,7 +54,7 @@ def ended_beside(text: str) -> str | None:
 def is_of_others(window: Window, one: Spotted) -> bool:
     """Is the failure that of something beside the run, with no sign that it is a part of it?"""
     layer = one.signature.layer if one.signature is not None else None
-    if one.head.text.startswith(_FIELDS) and OF_A_HELPER.search(_described(window, one)):
+    if is_field(one) and OF_A_HELPER.search(described(window, one)):
         return True
     if layer == "kubernetes":
         return _is_other_object(window, one)
@@ -88,28 +85,17 @@ def _is_any_node(window: Window, one: Spotted) -> bool:
     return not any(_JOB.search(line) or "slurmctld" not in line for line in _around(window, one) if node in line and _NODE.search(line) is None)
 
 
-def _described(window: Window, one: Spotted) -> str:
-    """The pod or container whose fields ``kubectl describe`` lists, of which the line is one."""
-    return next((found["name"] for row in reversed(_before(window, one)) if (found := _HEADS_FIELDS.match(row)) is not None), "")
-
-
 def _is_older_job(window: Window, one: Spotted) -> bool:
     """Is it a row of a list in which a later job stands, too, or a field below the number of such a job?"""
     own = _ROW.match(one.head.text)
     if own is None and one.head.text.startswith("JobState="):
-        own = next((found for row in reversed(_before(window, one)) if (found := _SHOWN.match(row)) is not None), None)
+        own = next((found for row in reversed(rows_before(window, one)) if (found := _SHOWN.match(row)) is not None), None)
     rows = (_ROW.match(line.strip()) or _SHOWN.match(line) for line in _around(window, one)) if own is not None else ()
     return own is not None and any(int(row["job"]) > int(own["job"]) for row in rows if row is not None)
 
 
-def _before(window: Window, one: Spotted) -> list[str]:
-    rows = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_AROUND:]
-    return [row.decode("utf-8", "replace") for row in rows]
-
-
 def _around(window: Window, one: Spotted) -> tuple[str, ...]:
-    after = window.text[one.end : one.end + LOOK_BACK_BYTES].split(b"\n")[:LINES_AROUND]
-    return (*_before(window, one), *(row.decode("utf-8", "replace") for row in after))
+    return (*rows_before(window, one), *rows_behind(window, one))
 
 
 def _named(line: str) -> tuple[str | None, str] | None:

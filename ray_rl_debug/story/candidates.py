@@ -76,7 +76,7 @@ _TASK_ENDED = re.compile(r"^[\w.-]{1,80}: tasks? \d[\d,-]{0,80}: ")
 """What srun says of the tasks of a node; the helper of Slurm on that node, which tells why, often names none."""
 _SIGNALLED = re.compile(rf"{_TASK_ENDED.pattern}(?:Terminated|Killed)$")
 _CANCELLED_BY_SLURM = re.compile(r"\bCANCELLED AT \S+ DUE TO ")
-_OF_ACTOR = re.compile(r"\b[Tt]he actor is dead because its worker process has died\b|^\W{0,4}Worker exit type: ")
+_OF_ACTOR = re.compile(r"\b[Tt]he actor is dead because its worker process has died\b|^\W{0,4}(?:Worker exit type: |the actor's node was )")
 """Lines below Ray's news of a dead actor, printed by whoever called it."""
 VICTIM_LINES = 20
 """So near behind the news that memory ran out stands the line that names whom the kernel ended; so near behind what code on a GPU prints that of its

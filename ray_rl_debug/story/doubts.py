@@ -40,7 +40,7 @@ _WENT_ON = re.compile(
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""
 _REMARK = re.compile(
-    r"\((?:(?:known|optional)\b|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
+    r"\((?:(?:known|optional)\b|restarting\)|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
     r"|[^()]{0,60}\b(?:sleeping (?:for )?\d|as it should|on purpose|not (?:of|in|part of|used by) (?:this|our|the) (?:job|run)"
     r"|see (?:the )?(?:ticket|issue|incident)|no process was killed"
     r"|(?:stopped|ended|killed) by (?:you|us|hand|request)))"

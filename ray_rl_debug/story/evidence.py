@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.logs.ends import DEATH, ENDS_RUN, LIVES, PART_ENDED, gives_up
+from ray_rl_debug.logs.finished import tells_only_that_it_is_gone
 from ray_rl_debug.logs.heads import read_head
 from ray_rl_debug.logs.others import OF_A_RUN
 from ray_rl_debug.logs.words import EXCEPTION, OF_A_DEVICE, SMALL_TOOL
@@ -103,6 +104,8 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if known is not None:
         if (named := _OF_THE_KERNEL.search(event.text)) is not None:
             return _RUNS.match(named["killed"] or named["name"]) is not None
+        if known.late and is_seen_by_another(event):
+            return False
         if _is_own_line(event, known):
             return True
         return event.level != "W" and _says_so((*_sentence_around(event, known)[::2], *event.lines), event, False)
@@ -118,6 +121,12 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
         is_raised = event.frame is not None or not _NAMELESS.match(event.text)
         return not event.is_bare and event.level is None and is_raised
     return event.level is None and _STARTS_NOTHING.match(event.text) is not None
+
+
+def is_seen_by_another(event: LogEvent) -> bool:
+    """Does a part of a program log that another is gone, and neither how nor why? So it does also where all was done, and parts end in any order."""
+    is_record = event.level == "E" and event.about is not None and EXCEPTION.match(event.text) is None
+    return is_record and tells_only_that_it_is_gone(event.text)
 
 
 def _is_unit_of_the_machine(program: str) -> bool:
@@ -175,7 +184,8 @@ def _is_reason(event: LogEvent, known: Signature) -> bool:
 
 def _sentence_around(event: LogEvent, known: Signature) -> tuple[str, ...]:
     """What the line tells before the known error, that, and what behind it; nothing where that is an error's own line."""
-    text = read_head(event.text).text if event.kind == "known" else event.text
+    # A stamp without a year is one only beside a time; which year that is does not matter here.
+    text = read_head(event.text, near_s=event.time_s or 0.0).text if event.kind == "known" else event.text
     found = re.search(known.pattern, text)
     return () if found is None or EXCEPTION.match(text) else (text[: found.start()], found[0], text[found.end() :])
 

@@ -13,7 +13,7 @@ from ray_rl_debug.logs.shapes import without_digits
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import STEPS_ON, Candidate, is_light, last_line
 from ray_rl_debug.story.doubts import is_doubtful
-from ray_rl_debug.story.evidence import tells_of_an_end
+from ray_rl_debug.story.evidence import is_seen_by_another, tells_of_an_end
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
 SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
@@ -31,7 +31,11 @@ def only_noted(found: Sequence[Candidate], *, logs: int) -> bool:
         if one.survived is not None:
             passed[one.book.file].append(one.event)
     return bool(serious) and not any(
-        tells_of_an_end(c.event, c.signature) or _stopped_there(c, logs) or _passed_before(c.event, passed.get(c.book.file, ())) for c in serious
+        tells_of_an_end(c.event, c.signature)
+        or _stopped_there(c, logs)
+        or _passed_before(c.event, passed.get(c.book.file, ()))
+        or _failed_with_a_part(c, serious)
+        for c in serious
     )
 
 
@@ -51,6 +55,13 @@ def _stopped_there(one: Candidate, logs: int) -> bool:
     if not is_placed and logs < 2:
         return False
     return len(counts) >= (1 if is_placed else STEPS_ON) and all(s.file_line < last_line(one.event) for s in one.book.steps)
+
+
+def _failed_with_a_part(one: Candidate, serious: Sequence[Candidate]) -> bool:
+    """Does it see that another process is gone, and log one more error?"""
+    if one.signature is None or not one.signature.late or not is_seen_by_another(one.event):
+        return False
+    return any(c is not one and c.book is one.book and c.event.writer == one.event.writer for c in serious)
 
 
 def _passed_before(event: LogEvent, passed: Sequence[LogEvent]) -> bool:

@@ -16,6 +16,7 @@ from ray_rl_debug.story.people import told_person, unified
 from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
 from ray_rl_debug.story.stills import stills
 from ray_rl_debug.story.taken_back import taken_back
+from ray_rl_debug.story.told_again import told_again
 
 MAX_ENTRIES = 40
 SAME_MOMENT_S = 2.0
@@ -35,7 +36,7 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
         return None
     books = unified(books)
     moved, unsure = shifts([b for b in books if b.events or b.steps or b.stills])  # of the others nothing is put in an order
-    found = taken_back(candidates(books, moved))
+    found = taken_back(told_again(candidates(books, moved)))
     serious = _in_order([c for c in found if c.survived is None])
     noted = _in_order_of_first(serious, moved) if only_noted(found, logs=len(books)) else []
     serious = [] if noted else serious
