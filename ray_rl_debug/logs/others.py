@@ -21,6 +21,8 @@ _OBJECT = re.compile(
     r"|^\s*(?:(?P<space>[a-z][\w-]{0,60})\s+)?(?P<row>[a-z][\w.-]{1,80})\s+\d{1,3}/\d{1,3}\s+[A-Z]"
 )
 """``pod/trainer-0`` of an event, or a row of ``kubectl get pods``, with the namespace in front where all are shown."""
+_TAKEN_OUT = re.compile(r"^\S+ +NotReady,SchedulingDisabled ")
+"""A row of ``kubectl get nodes``: somebody took the node out of service."""
 OF_A_RUN = re.compile(
     r"(?i)\brl\b|ray|torch|train|learn|rollout|reward|actor|critic|policy|judge|ppo|vllm|sglang|engine|infer|sampl|serv(?:e|ing)\b|work|job|model"
     r"|head|launch|grpo|dapo|gspo|[ds]po\b|sft|rlhf|verl|areal|slime|llm"
@@ -64,7 +66,7 @@ def is_of_others(window: Window, one: Spotted) -> bool:
 
 
 def _is_other_object(window: Window, one: Spotted) -> bool:
-    if OF_A_HELPER.search(one.head.text):
+    if OF_A_HELPER.search(one.head.text) or _TAKEN_OUT.match(one.head.text):
         return True
     own = _named(one.head.text)
     if own is None:

@@ -77,3 +77,9 @@ def test_what_is_tried_again_or_has_a_substitute_ends_nothing_alone(tmp_path: Pa
 def test_a_stamp_without_a_year_is_no_part_of_the_sentence_around_a_known_error(tmp_path: Path) -> None:
     assert role(tmp_path, "Nov 21 03:04:05 gpu12 raylet[88]: socket: Too many open files\n") == "first"
     assert role(tmp_path, "2026-11-21 03:04:05 gpu12 raylet[88]: socket: Too many open files\n") == "first"
+
+
+def test_a_node_that_somebody_took_out_of_service_is_noted(tmp_path: Path) -> None:
+    nodes = "NAME     STATUS     ROLES    AGE   VERSION\ngpu-1    Ready      <none>   91d   v1.33.1\ngpu-9    {}   <none>   91d   v1.33.1\n"
+    assert role(tmp_path, nodes.format("NotReady")) == "first"
+    assert role(tmp_path, nodes.format("NotReady,SchedulingDisabled")) == "noted"
