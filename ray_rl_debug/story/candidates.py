@@ -28,8 +28,8 @@ _ENDED_FROM_OUTSIDE = re.compile(
     r"|\b(?:was|were|been|being|is|are|got|[Pp]rocess(?:es)?|[Ww]orkers?|[Jj]ob|[Rr]ank|[Cc]hild|[Tt]ask|[Pp]od|[Cc]ontainer|[Ss]erver)\b[^.'\"\n]{0,40}\b[Tt]erminated\b"
 )
 """The word alone is also a flag of an environment: ``Env done entry 'terminated' was True``."""
-_ASKED = re.compile(r"\b(?:SIGTERM|SIGINT|(?:15|2)) death signal\b")
-"""Of torchrun, which ends its ranks because somebody ended it."""
+_ASKED = re.compile(r"\b(?:SIGTERM|SIGINT|(?:15|2)) death signal\b|\bkilled by `ray\.kill`")
+"""Of torchrun, which ends its ranks because somebody ended it; of Ray, of an actor that the program ended by a call."""
 _CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError|AsyncioActorExit)\b")
 """Somebody did not want the result any longer, or an actor of Ray's left, as its program told it."""
 _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*[(\[]?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
@@ -142,7 +142,11 @@ def is_light(event: LogEvent, signature: Signature | None) -> bool:
 
 def was_told_to_end(one: Candidate) -> bool:
     """Is it the end of a process that somebody else ended, with a signal or from a keyboard?"""
-    is_told = one.event.kind in ("death", "known") or one.event.text.startswith("KeyboardInterrupt") or _CANCELLED.match(one.event.text) is not None
+    is_told = (
+        one.event.kind in ("death", "known")
+        or one.event.text.startswith("KeyboardInterrupt")
+        or any(found is not None for found in (_CANCELLED.match(one.event.text), _ASKED.search(one.event.text)))
+    )
     return one.why == TOLD_TO_END and is_told
 
 

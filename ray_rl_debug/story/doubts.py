@@ -39,6 +39,8 @@ _WENT_ON = re.compile(
     r"(?:try|run|sync|upload|push|ask|look|wait|be (?:done|sent|written|uploaded))\b[^,;]{0,60}$"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""
+_TAKEN_INSTEAD = re.compile(r"[,;] (?:the|its|an?) (?:[\w-]+ ){1,6}(?:is|are) (?:used|taken)(?: instead)?\W*$")
+"""How an exception's line ends where a program adds what it took: ``, the copy in the cache is used``."""
 _REMARK = re.compile(
     r"\((?:(?:known|optional)\b|restarting\)|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
     r"|[^()]{0,60}\b(?:sleeping (?:for )?\d|as it should|on purpose|not (?:of|in|part of|used by) (?:this|our|the) (?:job|run)"
@@ -61,7 +63,9 @@ def is_doubtful(event: LogEvent, known: Signature | None) -> bool:
         return True
     if EXCEPTION.match(event.text):
         given_up = max((found.end() for found in GIVES_UP.finditer(text)), default=0) if gives_up(text) else 0
-        return any(found[0] != "expected" for found in HANDLED.finditer(text, given_up))  # ``(expected 3, got 2)``
+        if any(found[0] != "expected" for found in HANDLED.finditer(text, given_up)):  # ``(expected 3, got 2)``
+            return True
+        return _TAKEN_INSTEAD.search(text) is not None
     if gives_up(text):
         return False
     if known is not None and event.level == "E" and OF_ONE_REQUEST.search(event.text):

@@ -55,6 +55,8 @@ _OF_THE_KERNEL = re.compile(
     r"(?:Killed|reaped) process \d+ \((?P<killed>[^)\n]{1,64})\)|(?P<name>[\w.:+-]{1,64})\[\d+\]:? (?:segfault at|general prot|trap )"
 )
 """The kernel's words on the program that it ended."""
+_FAULTED = re.compile(r"\bXid \([^)\n]{1,40}\): \d+, pid=\d+, name=(?P<name>[^,<\n]{1,64})")
+"""The driver's words on the program whose fault it is; a sick card is that of whoever uses it."""
 _RUNS = re.compile(r"python|ray|pt_|VLLM|vllm|sglang|torch|train|rollout|gcs_server|redis|mpirun|deepspeed|accelerate|java")
 """How the programs of a run begin their names."""
 _UNIT = re.compile(r"[\w@-]+\.(?:service|scope)")
@@ -104,7 +106,7 @@ def tells_of_an_end(event: LogEvent, known: Signature | None) -> bool:
     if known is not None:
         if (named := _OF_THE_KERNEL.search(event.text)) is not None:
             return _RUNS.match(named["killed"] or named["name"]) is not None
-        if known.late and is_seen_by_another(event):
+        if known.late and (is_seen_by_another(event) or _is_fault_of_another(event)):
             return False
         if _is_own_line(event, known):
             return True
@@ -127,6 +129,11 @@ def is_seen_by_another(event: LogEvent) -> bool:
     """Does a part of a program log that another is gone, and neither how nor why? So it does also where all was done, and parts end in any order."""
     is_record = event.level == "E" and event.about is not None and EXCEPTION.match(event.text) is None
     return is_record and tells_only_that_it_is_gone(event.text)
+
+
+def _is_fault_of_another(event: LogEvent) -> bool:
+    faulted = _FAULTED.search(event.text)
+    return faulted is not None and _RUNS.match(faulted["name"]) is None
 
 
 def _is_unit_of_the_machine(program: str) -> bool:

@@ -83,3 +83,22 @@ def test_a_node_that_somebody_took_out_of_service_is_noted(tmp_path: Path) -> No
     nodes = "NAME     STATUS     ROLES    AGE   VERSION\ngpu-1    Ready      <none>   91d   v1.33.1\ngpu-9    {}   <none>   91d   v1.33.1\n"
     assert role(tmp_path, nodes.format("NotReady")) == "first"
     assert role(tmp_path, nodes.format("NotReady,SchedulingDisabled")) == "noted"
+
+
+def test_an_actor_that_its_program_ended_by_a_call_was_told_to_end(tmp_path: Path) -> None:
+    died = "ray.exceptions.RayActorError: The actor 8f1a died because it was killed by `ray.kill`.\n"
+    assert role(tmp_path, died) == "told"
+    assert role(tmp_path, died.replace("it was killed by `ray.kill`", "its worker process was killed")) == "first"
+
+
+def test_a_fault_on_a_card_is_that_of_the_program_which_the_driver_names(tmp_path: Path) -> None:
+    fault = "[88121.1] NVRM: Xid (PCI:0000:9b:00): {}, pid=2211, name={}, Ch 00000010\n"
+    assert role(tmp_path, fault.format(43, "jupyter-lab")) == "noted"
+    assert role(tmp_path, fault.format(43, "python3")) == "first"
+    assert role(tmp_path, fault.format(94, "jupyter-lab")) == "first"  # the card is sick, whoever uses it
+
+
+def test_what_is_taken_instead_at_the_end_of_an_exception_is_a_doubt(tmp_path: Path) -> None:
+    missed = "OSError: We couldn't connect to 'https://huggingface.co' to load the files"
+    assert role(tmp_path, f"{missed}, and couldn't find them in the cached files.\n") == "first"
+    assert role(tmp_path, f"{missed}, the copy in the cache is used\n") == "noted"
