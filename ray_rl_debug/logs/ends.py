@@ -98,7 +98,7 @@ GIVES_UP = re.compile(
 )
 """Words of a program that ends, or does not go on with its work, because of an error."""
 OF_AN_END = (
-    r"(?i:stop|shut|aborts\b|exit|quit|terminat|kill|end(?:s|ed|ing)?\b|die[sd]?\b|dead|lost|loss of\b|gone|closed|down\b"
+    r"(?i:stop|shut|aborts\b|exit|quit|terminat|kill|(?<!the )end(?:s|ed|ing)?\b|die[sd]?\b|dead|lost|loss of\b|gone|closed|down\b"
     r"|tear|leav|drain|evict|preempt|cancel"
     r"|fail|error|fatal|crash|broken|unhealthy|unreachable|unexpect|refus|reject|interrupt|hang|hung|stuck|exhaust|giv(?:e|es|ing) up|back-?off"
     r"|signal|sig(?:term|kill|int|segv|abrt|bus|quit)\b)"

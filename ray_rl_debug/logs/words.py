@@ -13,7 +13,7 @@ STEMS = (
     "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "_ASSERT", "exit code",
     "xited with",
     "Exit Code", "Exit code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
-    "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
+    "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "__main__' module", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", " ERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "(status: F", '"fatal', "=fatal", '"critical', "=critical", "now abort",
@@ -43,7 +43,7 @@ _TOOL = re.compile(
     any_of(
         r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
-        r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
+        r"^(?:/\S{1,200}/python[\d.]*: )?can't (?:open file|find '__main__' module in) '",  # the words of Python itself
         r": (?:[Nn]o space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^[\w./-]+\.(?:c|cc|cpp|h):\d+ {1,4}Error: \S",  # Open MPI's of its parts
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock: it dumps, and may end the process

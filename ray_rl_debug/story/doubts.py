@@ -39,8 +39,8 @@ _WENT_ON = re.compile(
     r"(?:try|run|sync|upload|push|ask|look|wait|be (?:done|sent|written|uploaded))\b[^,;]{0,60}$"
 )
 """A second clause that tells what was done: ``, slot was refilled``, ``, halving to 32``, ``, using the cached copy``."""
-_TAKEN_INSTEAD = re.compile(r"[,;] (?:the|its|an?) (?:[\w-]+ ){1,6}(?:is|are) (?:used|taken)(?: instead)?\W*$")
-"""How an exception's line ends where a program adds what it took: ``, the copy in the cache is used``."""
+_TAKEN_INSTEAD = re.compile(r"[.,;] (?!\w+ (?:should|must|can|may)\b)(?:[\w.'-]+ ){1,6}(?:is|are|will be) (?:used|taken)(?: instead)?\W*$")
+"""How an exception's line ends where a program adds what it took: ``, the copy in the cache is used``, ``. torch.nn.LayerNorm will be used``."""
 _REMARK = re.compile(
     r"\((?:(?:known|optional)\b|restarting\)|(?:during|at|on|while|in) (?:the )?(?:close|closing|shut ?down|exit|tear ?down|clean-?up|end)\b"
     r"|[^()]{0,60}\b(?:sleeping (?:for )?\d|as it should|on purpose|not (?:of|in|part of|used by) (?:this|our|the) (?:job|run)"

@@ -80,7 +80,8 @@ _OWN_FORM = re.compile(
 _ENGINE = re.compile(r"(?:EngineCore|Worker)(?:_?[A-Z]{2,4}\d{1,4})*")
 """How vLLM calls the processes of an engine, ``Worker_DP0_TP2``: what one of them raises ends the engine, or the call that it was told to run."""
 _STARTS_NOTHING = re.compile(
-    r"can't (?:open file|find '__main__' module in) '|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
+    r"(?:/\S{1,200}/python[\d.]*: )?can't (?:open file|find '__main__' module in) '"
+    r"|(?:[\w./-]+: )?line \d+: \S+: (?:command not found|cannot execute|Permission denied)"
     r"|[\w./-]*/\S+: (?:Permission denied|cannot execute)|(?:OMP: Error|libgomp: |OpenBLAS )|\S+ NCCL WARN "
     r"|Exception in thread \""
 )

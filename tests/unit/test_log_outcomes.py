@@ -102,3 +102,26 @@ def test_what_is_taken_instead_at_the_end_of_an_exception_is_a_doubt(tmp_path: P
     missed = "OSError: We couldn't connect to 'https://huggingface.co' to load the files"
     assert role(tmp_path, f"{missed}, and couldn't find them in the cached files.\n") == "first"
     assert role(tmp_path, f"{missed}, the copy in the cache is used\n") == "noted"
+    lacks = "ModuleNotFoundError: No module named 'apex'"
+    assert role(tmp_path, f"{lacks}\n") == "first"
+    assert role(tmp_path, f"{lacks}. torch.nn.LayerNorm will be used.\n") == "noted"
+
+
+@pytest.mark.parametrize("python", ["python: ", "/usr/bin/python3: ", "/opt/venv/bin/python3.11: "])
+@pytest.mark.parametrize(
+    "says",
+    [
+        "can't open file '/job/trian.py': [Errno 2] No such file or directory",
+        "can't find '__main__' module in '/job'",
+        "No module named verl.trainer.main_ppo",
+        "Error while finding module specification for 'verl.main_ppo' (ModuleNotFoundError: No module named 'verl')",
+    ],
+)
+def test_a_python_that_does_not_start_its_program_says_so_behind_its_own_path(tmp_path: Path, python: str, says: str) -> None:
+    assert role(tmp_path, f"{python}{says}\n") == "first"
+
+
+def test_the_end_of_a_queue_is_nobodys_end(tmp_path: Path) -> None:
+    slow = "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation\n"
+    assert role(tmp_path, slow) == "first"
+    assert role(tmp_path, f"{slow}shard 41 waits at the end of the queue\n64 of 64 shards are there\n") in (None, "noted")
