@@ -1,6 +1,6 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 117 lots and one of innocent blocks alone, the last 86 after what people pasted into
+The blocks were written before the reader was tried on them, in 118 lots and one of innocent blocks alone, the last 87 after what people pasted into
 public reports and what programs print, written anew. What missed at the first try was mended after each lot, so today they only guard against going
 back. First tries of the last ten lots: 26 of 33, 25 of 30, 26 of 30, 24 of 30, 23 of 30, 24 of 30, 27 of 30, 29 of 30, 22 of 30 and 26 of 30 errors
 told as the first failure, with the words and the process that were expected (with those that are only noted 28, 28, 28, 27, 27, 25, 27, 30, 28 and
@@ -12,11 +12,11 @@ threads and sources: 19, 15, 18, 19, 18 and 20 of 20 errors told first with the 
 was right and the truth too narrow); 0 of 20, 0 of 20, 2 of 20, 1 of 40, 7 of 40 and 3 of 30 innocent blocks accused. Eight lots of 60 innocent
 blocks and 30 errors: 2, 2, 3, 2, 5, 1, 2 and 5 of 60 accused; 30, 27, 26, 30, 26, 28, 28 and 29 of 30 errors told first with the words and the
 process that were expected (with those that are only noted 30, 27, 29, 30, 28, 28, 30 and 29). Four more lots of this size, the last three nearly all
-at level error: 0, 3, 3 and 3 of 60 accused, one of them by a truth that was wrong; 30, 29, 30 and 30 of 30 told first. Three more, of single known
-lines, views of a cluster, quotes and what public threads call harmless: 4, 2 and 4 of 60 accused, 28 of 30, 20 of 20 and 19 of 20 errors told first;
-laws made between them turned ten errors of the older lots from told first into noted. Of 898 lines that installed packages, and 436 that frameworks
-for RL, log where they catch an error and go on, 23 and 9 were accused, some of them because they do tell of an end; these are not kept here.
-Eighty-eight blocks that are not told right are left out.
+at level error: 0, 3, 3 and 3 of 60 accused, one of them by a truth that was wrong; 30, 29, 30 and 30 of 30 told first. Four more, of single known
+lines, views of a cluster, quotes and what public threads call harmless: 4, 2, 4 and 2 of 60 accused, 28 of 30, 20 of 20, 19 of 20 and 8 of 10 errors
+told first; laws made between them turned ten errors of the older lots from told first into noted. Of 898 lines that installed packages, and 436 that
+frameworks for RL, log where they catch an error and go on, 23 and 9 were accused, some of them because they do tell of an end; these are not kept
+here. Eighty-eight blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _accuses_nobody(report: Report | None) -> bool:
 
 def test_few_errors_are_only_noted() -> None:
     """Pasted alone, they do not say that anything ended: those that are so marked, and no others, as the tests above show."""
-    assert sum(block.get("noted", False) for block in blocks("unseen.jsonl")) <= 154
+    assert sum(block.get("noted", False) for block in blocks("unseen.jsonl")) <= 155
 
 
 @pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])
@@ -106,5 +106,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 3847
-    assert len(blocks("innocent.jsonl")) >= 5098
+    assert len(blocks("unseen.jsonl")) >= 3857
+    assert len(blocks("innocent.jsonl")) >= 5158
