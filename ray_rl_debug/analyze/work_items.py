@@ -19,8 +19,9 @@ def works_on(node: Node, process: Process) -> bool:
     """Did one of its threads come to an item between its first and last sample, or from one to the next?"""
     if not process.samples or process.samples[0].threads == process.samples[-1].threads:
         return False
-    before = {thread.tid: thread for thread in process.samples[0].threads if thread.tid is not None}
-    return any(thread.locals and (met := before.get(thread.tid)) is not None and _is_new(node, met, thread) for thread in process.samples[-1].threads)
+    before = {t.tid: t for t in process.samples[0].threads}
+    known = [t for t in process.samples[-1].threads if t.locals and t.tid is not None and t.tid in before]
+    return any(_is_new(node, before[thread.tid], thread) for thread in known)
 
 
 def took_turn(node: Node, process: Process) -> bool:
