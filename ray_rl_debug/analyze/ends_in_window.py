@@ -51,8 +51,10 @@ def child_ended(view: View, one: Seen) -> bool:
     children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
     if thread is not None and thread.place.kind in (Kind.CHILD, Kind.MP_QUEUE) and not children and ended_children(one):
         return True  # however it waits: for the end, at the pipes of what the child prints, or for the last that it sent
-    if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None or kernel_call(thread.kernel) != "wait":
+    if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None:
         return False
+    if kernel_call(thread.kernel) != "wait":
+        return took_child(one)  # it reads what a child prints: the next one's
     wanted = thread.kernel.syscall_arg0
     if wanted in {s.process.pid for s in children}:
         children = [s for s in children if s.process.pid == wanted]

@@ -320,7 +320,7 @@ def _died_meanwhile(view: View, one: Seen, actor: RayActor) -> bool:
     """Did it end while we looked? Then who waited for it may have been answered before, or be told now: Ray's tables are read behind the stacks."""
     if actor.state != "DEAD":
         return False
-    if actor.end_time_s is not None and actor.end_time_s > one.node.started_time_s:
+    if actor.end_time_s is None or actor.end_time_s > one.node.started_time_s:
         return True
     nodes = (n for n in view.snapshot.nodes if n.node_id == actor.node_id)
     return any(e.pid == actor.pid and not e.was_dead for n in nodes for e in n.ended)

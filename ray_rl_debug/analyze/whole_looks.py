@@ -21,10 +21,10 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
 
 
 def lacks_coroutines(process: Process) -> bool:
-    """Does a coroutine wait for another one, or for what another one holds, that is not among those that were read? Then there may be more."""
+    """Was not read for what a coroutine waits? Or does one wait for another, or for what another holds, that is not among those that were read?"""
     tasks = process.async_tasks or ()
     read = {t.address for t in tasks}
-    return any(a not in read for t in tasks if t.awaited is not None for a in (*t.awaited.tasks, *t.awaited.holders))
+    return any(t.awaited is None or any(a not in read for a in (*t.awaited.tasks, *t.awaited.holders)) for t in tasks)
 
 
 def lacks_new_thread(process: Process) -> bool:

@@ -100,9 +100,22 @@ def _why_pauses(scene: Scene, finding: Finding) -> str:
     if roots := _that_matter(scene):
         root = roots[0]
         node = root.nodes[0] if root.hope is Outlook.WAKES else root.waiters[0]
-        return f"{scene.who(node).label} may go on by itself ({scene.graph.solution.activities[node].reason})"
+        return f"{scene.who(node).label} may go on by itself ({_what_wakes(scene, node)})"
     key = next(key for w in finding.who if (key := scene.view.by_node_pid.get((w.node or "", w.pid or 0))) is not None)
-    return f"it may go on by itself ({scene.graph.solution.activities[key].reason})"
+    return f"it may go on by itself ({_what_wakes(scene, key)})"
+
+
+def _what_wakes(scene: Scene, key: str) -> str:
+    """Why it may go on: its own reason, or that of the first on its way who does not stand."""
+    met, at = {key}, key
+    while scene.graph.solution.activities[at].outlook < Outlook.WAKES:
+        ahead = (e.target for e in scene.graph.out(at) if e.target not in met and scene.graph.hope(e.target) >= Outlook.WAKES)
+        further = next(ahead, None)
+        if further is None:
+            return "nobody waits for it, and its clock or news of files wake it" if at == key else "those for whom it waits may go on"
+        met.add(at := further)
+    reason = scene.graph.solution.activities[at].reason
+    return reason if at == key else f"it waits for {scene.who(at).label}: {reason}"
 
 
 def _names(machines: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.engines import may_hold_requests
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, lacks_stack, only_looks
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.prompts import awaits_user
 from ray_rl_debug.analyze.roots import Root
@@ -73,7 +73,7 @@ class Quiet:
     @property
     def as_far_as_seen(self) -> Certainty:
         """How sure it is that all is well."""
-        unread = self.scene.view.has_stacks and any(not s.process.samples and not s.has_ended for s in self.seen)
+        unread = any(lacks_stack(self.scene.view, s) and not s.has_ended for s in self.seen)
         tasks = (t for s in self.seen for t in s.process.async_tasks or ())
         in_part = any((t.stable is None or t.awaited is None) and not serves(t) for t in tasks)
         return Certainty.POSSIBLE if self.blind or unread or in_part else Certainty.LIKELY

@@ -9,7 +9,7 @@ import msgspec
 from ray_rl_debug.analyze.edges import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.pauses import starved_loops
+from ray_rl_debug.analyze.pauses import lacks_stack, starved_loops
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Wait
@@ -101,7 +101,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
         if any(e.why in _AWAITED for e in edges) and not all(e.why in _AWAITED for e in edges):
             certainty = Certainty.LIKELY
-        if any(_has_hands_free(m) or _was_read_once(m) for m in members) or any(
+        if any(_has_hands_free(m) or lacks_stack(scene.view, m) or _is_half_read(m) for m in members) or any(
             e.certainty is Certainty.POSSIBLE or _holds_copies(scene, e) for e in edges
         ):
             certainty = Certainty.POSSIBLE
@@ -111,10 +111,14 @@ def rings(scene: Scene) -> Iterator[Ring]:
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty, needed=needed)
 
 
-def _was_read_once(one: Seen) -> bool:
-    """Was one of its coroutines read once alone, and the others twice? Whether its loop starves, and is to blame for all, that one may tell."""
-    once = [t.stable is None for t in one.process.async_tasks or ()]
-    return any(once) and not all(once)
+def _is_half_read(one: Seen) -> bool:
+    """Is not known what one of its coroutines does: read once alone, or ready to go on while nothing tells why its loop does not?
+
+    Whether its loop starves, and is to blame for all, that one may tell.
+    """
+    once = {t.stable is None for t in one.process.async_tasks or ()}
+    ready = (t.awaited is None or (t.awaited.kind == "ready" and t.stable is True) for t in one.process.async_tasks or ())
+    return len(once) > 1 or any(ready)
 
 
 def _is_asked(root: Root, members: Sequence[Seen]) -> bool:

@@ -10,7 +10,7 @@ from cases.taken_away import RECORDED, accuses_others, allowed, variants, wrong
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.model.report import State
+from ray_rl_debug.model.report import Certainty, State
 
 TESTS = Path(__file__).resolve().parents[1]
 FEW = tuple(f for f in RECORDED if zlib.crc32(f.name.encode()) % 4 == 0)
@@ -321,6 +321,14 @@ batches_of_stream           | process 27952: samples         | for what an actor
 sessions_on_uvloop-healthy  | process 15482: async_tasks[4].chain[0].line | where a coroutine stands; others of its function tell it too
 one_client_at_a_time        | semaphores[0].uses             | who is a party of a barrier
 barrier_tried_again-hang.2  | semaphores[0].uses             |
+answer_to_other_loop | process 29461: async_tasks[0].awaited | what a coroutine beside a pipe waits for
+answer_to_other_loop | process 29461: threads[0].run_slices | whether the loop of one that could go on sleeps
+answer_to_other_loop | process 29461: async_tasks[0].tid | in which loop one stands that could go on
+spans_of_rollout-healthy | process 10768: async_tasks[2].awaited | what the coroutine awaits that fills the queue
+prompt_of_tool       | process 11311: async_tasks[0].chain[0] | in which code one awaits a child
+engine_not_placed-healthy.2 | Ray: actors[14].end_time_s | when the engine was ended
+pools_and_script-healthy.2 | process 9526: samples[0].threads[5] | a look before the next script
+terminal_not_read    | process 22732: samples                  | what one does whose children wait for it
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
@@ -335,6 +343,29 @@ def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
     less = next(one for named, one in variants(snapshot) if f": {named}".endswith(f": {what}"))
     assert less != snapshot
     assert not accuses_others(diagnose(less), less, allowed(snapshot))
+
+
+ONCE_HEALTHY = """
+nested_scoring       | process 1005: samples[0].threads[5].locals[5] | at which item a worker was before
+pool_of_threads      | process 17503: samples[0].threads[4].locals   |
+graders_of_graders   | process 1231: samples[0].threads[0].locals[0] |
+engine_behind        | process 16068: samples[0].threads[0]          | a thread that was there all the time
+tokens_of_child      | process 6501: samples[0].threads[0]           |
+session_server       | process 8344: async_tasks[2].stable           | whether one stands among those of an idle loop
+tasks_of_loop        | process 1619: async_tasks[1].awaited          |
+threads_of_driver    | process 1156: samples                         | where the driver stands
+"""
+
+
+@pytest.mark.parametrize("line", ONCE_HEALTHY.strip().splitlines(), ids=lambda line: " ".join(line.split("|")[:2]))
+def test_no_fact_that_once_mattered_makes_a_hang_healthy(line: str) -> None:
+    """Without it a hang may be *possible*, *unknown* or *slow*, and health no more than *possible*."""
+    name, what, _ = (cell.strip() for cell in line.split("|"))
+    snapshot = load((TESTS / f"kinds/recorded/{name}-hang.json.gz",)).snapshot
+    assert snapshot is not None
+    less = next(one for named, one in variants(snapshot) if named.endswith(f": {what}"))
+    verdict = diagnose(less).verdict
+    assert (verdict.state, verdict.certainty) != (State.HEALTHY, Certainty.LIKELY)
 
 
 def test_who_awaits_somebody_unseen_is_not_called_healthy() -> None:

@@ -19,7 +19,7 @@ def told(syscall: int, fd: int, wchan: str, path: str, kind: str, *, unread: boo
     driver = process(stacks, 10, "python t.py", "log@/job/t.py:20 main@/job/t.py:40", kind="driver", syscall=syscall, arg0=fd, wchan=wchan)
     driver = replace(driver, files=(OpenFile(fd=fd, path=path, kind=kind, writable=fd != 0),))
     actors = [process(stacks, 20 + i, "ray::IDLE", IDLE) for i in range(2)]
-    actors[0] = replace(actors[0], samples=()) if unread else actors[0]
+    actors[0] = replace(actors[0], python="3.12.3", samples=()) if unread else actors[0]
     return diagnose(snapshot(stacks.node([driver, *actors])))
 
 
