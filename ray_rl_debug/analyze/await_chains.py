@@ -61,7 +61,7 @@ def is_own(frame: AwaitFrame) -> bool:
 def is_read_in_part(task: AsyncTask) -> bool:
     """Was not read for what a coroutine waits, or in which code one stands that waits at a connection, for a child, or where a file is unknown?"""
     unread = any(f.file is None and not f.function.startswith("run_async_func") for f in task.chain)
-    unread = unread or (len(task.chain) == 1 and task.chain[0].function == "sleep")  # and not who sleeps
+    unread = unread or (bool(task.chain) and task.chain[0].function == "sleep")  # and not who sleeps
     if task.awaited is None or ((task.awaited.kind in ("socket", "subprocess") or unread) and not any(map(is_own, task.chain))):
         return True
     return task.awaited.kind == "subprocess" and any(f.file is None for f in task.chain)

@@ -147,7 +147,8 @@ def serves_in_coroutine(f: Facts) -> str | None:
 
 
 def _is_on_the_way(task: AsyncTask) -> bool:
-    return not is_own(task.chain[0]) or task.chain[0].takes is True or task.chain[0].goes_round is False
+    first = task.chain[0]
+    return not is_own(first) or first.takes is True or first.goes_round is False or (first.takes is None and first.apart is False)
 
 
 def client_pauses(f: Facts) -> str | None:

@@ -329,6 +329,8 @@ prompt_of_tool       | process 11311: async_tasks[0].chain[0] | in which code on
 engine_not_placed-healthy.2 | Ray: actors[14].end_time_s | when the engine was ended
 pools_and_script-healthy.2 | process 9526: samples[0].threads[5] | a look before the next script
 terminal_not_read    | process 22732: samples                  | what one does whose children wait for it
+clones_of_stream-healthy | process 5040: async_tasks[2].chain[0] | in which code a coroutine sleeps
+lines_through_proxy-healthy | process 16500: async_tasks[3].chain[0].takes | whether one that sleeps has something in hand
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
