@@ -22,7 +22,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.prompts import asked_at
 from ray_rl_debug.model.report import Cause, Certainty
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.rules.held_by_person import held_by_person
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD509"
 NAME = "question waits for a person"
@@ -31,20 +32,15 @@ CAUSE = Cause.BLOCKED_IO
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes at the end of a wait whose thread reads from a terminal."""
-    for _, one in scene.process_roots():
-        thread = one.followed or one.telling
-        terminal = asked_at(one, thread) if thread is not None else None
-        verdict = judge(scene, one)
-        if terminal is None or one.is_stopped or verdict.certainty is None:
-            continue
+    for one, terminal, sure, reason in held_by_person(scene, scene.process_roots(), asked_at):
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            verdict.certainty if scene.graph.into([one.key]) else Certainty.POSSIBLE,
+            sure if scene.graph.into([one.key]) else Certainty.POSSIBLE,
             f"{one.where()} waits at {terminal} for a person to type an answer",
             who=[one.who()],
-            evidence=[stack_evidence(one), proc_evidence(one, f"it reads from {terminal}; {verdict.reason}")],
+            evidence=[stack_evidence(one), proc_evidence(one, f"it reads from {terminal}; {reason}")],
             remedy=[
                 "read the last line of its output: the question stands there; type the answer at that terminal",
                 "give the answer in the configuration or the environment, and start jobs with < /dev/null: a question is an error there, no hang",

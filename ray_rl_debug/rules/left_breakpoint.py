@@ -20,7 +20,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.debuggers import debugger_of
 from ray_rl_debug.model.report import Cause, Certainty
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.rules.held_by_person import held_by_person
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD506"
 NAME = "breakpoint waits for a person"
@@ -29,20 +30,15 @@ CAUSE = Cause.BLOCKED_IO
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes at the end of a wait whose thread stands in a debugger."""
-    for _, one in scene.process_roots():
-        thread = one.followed or one.telling
-        stop = debugger_of(thread.frames) if thread is not None else None
-        verdict = judge(scene, one)
-        if stop is None or one.is_stopped or verdict.certainty is None:
-            continue
+    for one, stop, sure, reason in held_by_person(scene, scene.process_roots(), lambda _, thread: debugger_of(thread.frames)):
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            verdict.certainty if one.process.kind != "named" or scene.graph.into([one.key]) else Certainty.POSSIBLE,
+            sure if one.process.kind != "named" or scene.graph.into([one.key]) else Certainty.POSSIBLE,
             f"{one.where()} stands at a breakpoint: {stop} waits for a person",
             who=[one.who()],
-            evidence=[stack_evidence(one), proc_evidence(one, verdict.reason)],
+            evidence=[stack_evidence(one), proc_evidence(one, reason)],
             remedy=[
                 "attach to it and go on (ray debug for Ray's debugger, an editor for debugpy, the rank's own terminal for pdb)",
                 "remove the breakpoint from the code; unset RAY_DEBUG_POST_MORTEM, which makes one of each failure",

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.printing import prints_to
 from ray_rl_debug.model.report import Cause, Certainty
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.rules.held_by_person import held_by_person
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD511"
 NAME = "terminal takes no output"
@@ -30,20 +31,15 @@ CAUSE = Cause.BLOCKED_IO
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Drivers, and processes at the end of a wait, whose thread prints to a terminal and does not come back."""
-    for _, one in (*scene.process_roots(), *scene.lonely("driver")):
-        thread = one.followed or one.telling
-        terminal = prints_to(one, thread) if thread is not None else None
-        verdict = judge(scene, one)
-        if terminal is None or one.is_stopped or verdict.certainty is None:
-            continue
+    for one, terminal, sure, reason in held_by_person(scene, (*scene.process_roots(), *scene.lonely("driver")), prints_to):
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            verdict.certainty if scene.graph.into([one.key]) else Certainty.POSSIBLE,
+            sure if scene.graph.into([one.key]) else Certainty.POSSIBLE,
             f"{one.where()} prints to {terminal}, which takes no more",
             who=[one.who()],
-            evidence=[stack_evidence(one), proc_evidence(one, f"it writes to {terminal}; {verdict.reason}")],
+            evidence=[stack_evidence(one), proc_evidence(one, f"it writes to {terminal}; {reason}")],
             remedy=[
                 f"press Ctrl-Q in the terminal {terminal}: Ctrl-S stops its output",
                 "if that does not help, look at the program that shows it (ssh, tmux, an editor): attach anew, or end it",
