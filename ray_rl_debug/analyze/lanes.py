@@ -68,8 +68,8 @@ def find_lanes(stacks: Stacks, seen: Iterable[Seen], tasks: Mapping[str, RayTask
     A rank of a world that runs no other call stands as a whole: other ranks wait for the process, and not for a call of it.
     """
     for one in seen:
-        running = one.core.running_task_ids if one.core is not None else ()
-        if not running or one.process.kind != "ray-worker" or one.motion is not Motion.MOVING or one.is_stopped:
+        running = one.core.running_task_ids if one.motion is Motion.MOVING and one.core is not None else ()
+        if not running or one.process.kind != "ray-worker" or one.is_stopped:
             continue
         calls: dict[str, list[str]] = defaultdict(list)
         for task_id in running:

@@ -74,6 +74,11 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
 class Looks:
     """What the samples of one process show. Places are found once for all threads that stand at one stack in the same way."""
 
+    __slots__ = (
+        "_are_equal", "_in_c", "_in_group", "_in_task", "_is_copied", "_kernel", "_lengths", "_loops", "_seen", "_stacks", "_threads",
+        "process",
+    )  # fmt: skip
+
     def __init__(self, stacks: Stacks, node: Node, process: Process, *, are_equal: bool = False) -> None:
         """`are_equal`: all samples are known to have found the same."""
         self.process = process

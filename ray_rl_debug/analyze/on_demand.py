@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Known = TypeVar("Known")
 
@@ -26,6 +26,13 @@ class OnDemand(Mapping[str, Known]):
             raise KeyError(name)
         self._known[name] = found
         return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The same without an error, and so without the price of one."""
+        found = self._known.get(name)
+        if found is None and name in self._others and (found := self._find(name)) is not None:
+            self._known[name] = found
+        return default if found is None else found
 
     def __iter__(self) -> Iterator[str]:
         known = tuple(self._known)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ray_rl_debug.analyze import outlook_asked, outlook_calls, outlook_naps
@@ -30,6 +31,7 @@ from ray_rl_debug.analyze.outlook_naps import asks_nobody_seen, lives
 from ray_rl_debug.analyze.own_file_locks import tries_own_lock
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
+    MAY_HAVE_LIMIT,
     given_up_s,
     is_blind,
     is_half_read,
@@ -61,6 +63,14 @@ class Needs(enum.Flag):
     """The activity waits for somebody."""
     ASKED = enum.auto()
     """Somebody waits for it."""
+    LANE = enum.auto()
+    """It is a part of a process."""
+    COROUTINES = enum.auto()
+    """It has any."""
+    FILE_LOCKS = enum.auto()
+    """Somebody on its machine has locked a file."""
+    COUNTERS = enum.auto()
+    """Counters of ranks were read."""
 
 
 class Row(NamedTuple):
@@ -73,6 +83,8 @@ class Row(NamedTuple):
     certainty: Certainty = Certainty.LIKELY
     """Of STANDS: how sure."""
     needs: Needs = Needs.NOTHING
+    at: frozenset[Kind] | None = None
+    """It says nothing of a process none of whose threads stands in one of these kinds of places."""
 
 
 def _dead(f: Facts) -> str | None:
@@ -304,19 +316,19 @@ TABLE: tuple[Row, ...] = (
     Row("looks again", Outlook.STANDS, _looks_again, needs=Needs.WAITS),
     Row("no descriptor for those in its queue", Outlook.STANDS, outlook_asked.lacks_descriptors, needs=Needs.ASKED),
     Row("moves", Outlook.MOVES, _moves),
-    Row("the call that would end it stands behind it", Outlook.STANDS, _ended_behind),
+    Row("the call that would end it stands behind it", Outlook.STANDS, _ended_behind, at=frozenset({Kind.SLEEP})),
     Row("looks at its own variables", Outlook.STANDS, _looks_at_variables),
-    Row("nobody wakes its loop", Outlook.STANDS, outlook_naps.is_not_woken),
-    Row("tries a lock that it has itself", Outlook.STANDS, tries_own_lock),
+    Row("nobody wakes its loop", Outlook.STANDS, outlook_naps.is_not_woken, needs=Needs.COROUTINES),
+    Row("tries a lock that it has itself", Outlook.STANDS, tries_own_lock, needs=Needs.FILE_LOCKS),
     Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
-    Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
-    Row("its threads have the locks that they wait for", Outlook.STANDS, locks_in_ring),
-    Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
-    Row("counters went on", Outlook.MOVES, _advanced),
-    Row("counters stand still", Outlook.STANDS, _counted),
-    Row("its wait has a limit", Outlook.WAKES, _has_limit),
+    Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring, at=THREAD_WAITS),
+    Row("its threads have the locks that they wait for", Outlook.STANDS, locks_in_ring, at=frozenset({Kind.LOCK})),
+    Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended, needs=Needs.LANE),
+    Row("counters went on", Outlook.MOVES, _advanced, needs=Needs.COUNTERS),
+    Row("counters stand still", Outlook.STANDS, _counted, needs=Needs.COUNTERS),
+    Row("its wait has a limit", Outlook.WAKES, _has_limit, at=MAY_HAVE_LIMIT),
     Row("its loop turns by its clock", Outlook.WAKES, outlook_asked.turns, needs=Needs.ASKED),
-    Row("another thread of its pool goes on", Outlook.WAKES, _fellow_goes_on),
+    Row("another thread of its pool goes on", Outlook.WAKES, _fellow_goes_on, at=frozenset({Kind.LOOP_IDLE})),
     Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
     Row("serves forever", Outlook.STANDS, outlook_asked.serves_for_ever, needs=Needs.ASKED),
     Row("does not read", Outlook.STANDS, outlook_asked.fills_pipe, needs=Needs.ASKED),
@@ -329,7 +341,7 @@ TABLE: tuple[Row, ...] = (
     Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),
     Row("a thread that may end its wait pauses", Outlook.WAKES, _helper_pauses),
     Row("the thread that feeds its pool pauses", Outlook.WAKES, outlook_naps.feeder_pauses),
-    Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on),
+    Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on, needs=Needs.COROUTINES),
     Row("a request to its port may end its wait", Outlook.WAKES, outlook_naps.request_may_come),
     Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
     Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
@@ -380,18 +392,24 @@ TABLE: tuple[Row, ...] = (
     Row("pauses", Outlook.WAKES, _pauses),
 )
 """The last row always applies."""
-_ASKED = {
-    (waits, asked): tuple(row for row in TABLE if row.needs in (Needs.WAITS if waits else Needs.NOTHING) | (Needs.ASKED if asked else Needs.NOTHING))
-    for waits in (False, True)
-    for asked in (False, True)
-}
-"""The rows that may apply, by whether the activity waits and whether it is waited for: most processes of a node do neither."""
+
+
+@lru_cache(maxsize=1 << 12)
+def _rows(kinds: frozenset[Kind], kind: Kind | None, *has: bool) -> tuple[Row, ...]:
+    """The rows that may apply, by what the activity has, in the order of `Needs`, and by where its threads stand: for most these are few."""
+    needs = Needs.NOTHING
+    for need, is_so in zip(Needs, has, strict=True):
+        needs |= need if is_so else Needs.NOTHING
+    at = kinds if kind is None else kinds | {kind}
+    return tuple(row for row in TABLE if row.needs in needs and (row.at is None or not row.at.isdisjoint(at)))
 
 
 def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Edge], joined: Joined) -> Activity:
     """A process as the law sees it; `asked` are the edges of those that wait for it."""
     facts = facts_of(view, one, waits, joined, asked)
-    for row in _ASKED[bool(waits), bool(asked)]:
+    has_coroutines, has_counters = bool(one.process.async_tasks), bool(joined.still or joined.advanced)
+    has = (bool(waits), bool(asked), one.lane_of is not None, has_coroutines, bool(one.node.locks), has_counters)
+    for row in _rows(one.kinds, one.kind, *has):
         reason = row.reason(facts)
         if reason is not None:
             return Activity(id=one.key, outlook=row.outlook, reason=reason, owner=one.key, certainty=row.certainty)

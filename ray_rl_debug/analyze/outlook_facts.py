@@ -64,4 +64,9 @@ class Facts(NamedTuple):
 
 def facts_of(view: View, one: Seen, waits: Sequence[Edge], joined: Joined, asked: Sequence[Edge]) -> Facts:
     """The facts about one activity."""
-    return Facts(view, one, waits, joined, asked, frozenset([e.why for e in asked]))
+    kinds = _ONE[asked[0].why] if len(asked) == 1 else frozenset([e.why for e in asked])
+    return Facts(view, one, waits, joined, asked, kinds)
+
+
+_ONE = {why: frozenset({why}) for why in Why}
+"""Most are waited for by one other, if at all."""

@@ -117,7 +117,7 @@ def limit_s(one: Seen) -> float | None:
     """
     soonest: float | None = None
     for thread in (one.telling, one.followed):
-        if thread is None or thread.place.kind is Kind.LOOP_IDLE or (thread is not one.followed and thread.place.kind not in _MAY_HAVE_LIMIT):
+        if thread is None or thread.place.kind is Kind.LOOP_IDLE or (thread is not one.followed and thread.place.kind not in MAY_HAVE_LIMIT):
             continue
         limit = _limit_of(one, thread)
         if limit is not None:
@@ -132,11 +132,11 @@ def _limit_of(one: Seen, thread: SeenThread) -> float | None:
         return None
     if kernel is not None and kernel.wakes_in_s is not None:
         return kernel.wakes_in_s
-    told = given_limit_s(thread.frames, thread.sample.locals) if thread.place.kind in _MAY_HAVE_LIMIT else None
+    told = given_limit_s(thread.frames, thread.sample.locals) if thread.place.kind in MAY_HAVE_LIMIT else None
     return told if told is not None and told < RARE_CALL_S else None
 
 
-_MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE, Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL}
+MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE, Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL}
 """Waits for another thread, for a message of multiprocessing, for a signal, for an answer, for what the kernel tells."""
 
 

@@ -77,7 +77,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         if done > 0:
             return Motion.MOVING, f"finished {done} Ray task{'s' if done > 1 else ''} during the window"
     # places of equal threads are one object
-    distinct = tuple({id(p): p for p in places}.values())
+    is_one = bool(places) and places.count(places[0]) == len(places)
+    distinct = (places[0],) if is_one else tuple({id(p): p for p in places}.values())
     carried = _carried(process, distinct, thread)
     if carried is not None:
         return Motion.MOVING, carried
@@ -89,7 +90,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.FROZEN, f"calls {places[-1].op} again and again with a time limit, and pauses in between"
     if any(p.was_left for p in distinct) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
-    running, is_one = _runs(process, thread), len(distinct) == 1
+    running = _runs(process, thread)
     if len(places) < 2:
         if running:
             return Motion.BUSY, _cpu_text(process, thread)

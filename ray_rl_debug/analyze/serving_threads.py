@@ -26,6 +26,8 @@ from ray_rl_debug.analyze.thread_scores import executes
 
 _ELSEWHERE = WAITS_FOR_RANKS | WAITS_FOR_RAY | {Kind.SOCKET, Kind.CHANNEL, Kind.MP_QUEUE, Kind.FILE, Kind.CHILD, Kind.DATALOADER}
 """Where a main thread waits for others, and not for a thread of its own."""
+_NEVER_WITHIN = IDLE_KINDS | WAITS_FOR_RANKS
+"""Where no thread is in the middle of what somebody asked for."""
 _MAY_REST = frozenset({Kind.EVENT, Kind.QUEUE, Kind.MP_QUEUE, Kind.CHANNEL})
 """Where a thread stands between two requests as well as within one: only what stands above it tells. Who waits for a result has asked for it."""
 
@@ -34,9 +36,9 @@ def find_serving(stacks: Stacks, seen: Iterable[Seen]) -> Iterator[Seen]:
     """The threads of this sort, each as its process with this thread alone as the one that counts; or the process, where a thread came meanwhile."""
     for one in seen:
         told = one.followed or one.telling
-        if told is None or len(one.threads) < 2 or told.listens or told.place.kind not in _ELSEWHERE or one.is_stopped or one.has_ended:
+        if told is None or one.kinds <= _NEVER_WITHIN or told.listens or told.place.kind not in _ELSEWHERE or one.is_stopped or one.has_ended:
             continue
-        if one.motion is Motion.MOVING or one.identity.part is not None:
+        if len(one.threads) < 2 or one.motion is Motion.MOVING or one.identity.part is not None:
             continue
         serving = [t for t in one.threads if t.place.path and t is not told and t is not one.telling and _is_within(one, t)]
         met = {t.tid for t in one.process.samples[0].threads}
@@ -55,7 +57,7 @@ def _is_within(one: Seen, thread: SeenThread) -> bool:
         return False
     if rests_at_input(thread):
         return False
-    if kind in IDLE_KINDS or kind in WAITS_FOR_RANKS or (kind in _MAY_REST and not (thread.answers or thread.stack.once(awaits_result))):
+    if kind in _NEVER_WITHIN or (kind in _MAY_REST and not (thread.answers or thread.stack.once(awaits_result))):
         return False
     return kind is not Kind.SLEEP or thread.kernel is None or (thread.kernel.run_slices or 0) <= 2 * one.looks + FEW_WAKES
 
