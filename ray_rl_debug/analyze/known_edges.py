@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from ray_rl_debug.analyze.edges import Edge
+from ray_rl_debug.analyze.edges import Edge, Why
 
 
 class KnownEdges(list[Edge]):
@@ -14,7 +14,8 @@ class KnownEdges(list[Edge]):
     def __init__(self, edges: Iterable[Edge] = ()) -> None:
         super().__init__(edges)
         self._into: defaultdict[str, list[Edge]] = defaultdict(list)
-        self._indexed = 0
+        self._of: defaultdict[Why, list[Edge]] = defaultdict(list)
+        self._indexed = self._sorted = 0
 
     def into(self, node: str) -> Sequence[Edge]:
         """The waits for a node."""
@@ -22,6 +23,19 @@ class KnownEdges(list[Edge]):
             self._into[edge.target].append(edge)
         self._indexed = len(self)
         return self._into.get(node, ())
+
+    def of(self, why: Why) -> Sequence[Edge]:
+        """The waits of one kind, in their order."""
+        for edge in self[self._sorted :] if self._sorted < len(self) else ():
+            self._of[edge.why].append(edge)
+        self._sorted = len(self)
+        return self._of.get(why, ())
+
+
+def edges_of(known: Sequence[Edge], *whys: Why) -> list[Edge]:
+    """The waits of these kinds, kind after kind."""
+    edges = _indexed(known)
+    return [edge for why in whys for edge in edges.of(why)]
 
 
 def waiters(node: str, known: Sequence[Edge]) -> set[str]:

@@ -24,12 +24,13 @@ from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow
 from ray_rl_debug.analyze.module_runs import ran_module
 from ray_rl_debug.analyze.named_calls import settle_named_calls
-from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.nodes import NodeKind
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.poll_loops import settle_polls
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.serving_threads import find_serving
+from ray_rl_debug.analyze.shapes import Shape, Shapes
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.told_twice import with_told_twice
 from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady, with_names
@@ -122,7 +123,18 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     def at(self, kind: Kind) -> Sequence[Seen]:
         """Processes whose telling thread stands in this kind of place."""
-        return self.once(_by_kind_of_place).get(kind, ())
+        known = self.once(_by_kind_of_place)
+        if kind not in known:
+            known[kind] = self.like(lambda shape: shape.kind is kind)
+        return known[kind]
+
+    def like(self, test: Callable[[Shape], object]) -> list[Seen]:
+        """Processes whose shape passes the test, in the view's order."""
+        return self.once(_shapes).like(lambda shape: shape.part is None and test(shape))
+
+    def like_parts(self, test: Callable[[Shape], object]) -> list[Seen]:
+        """The same of all activities that bear stacks: lanes and threads as well."""
+        return self.once(_shapes).like(test)
 
     def actor_process(self, actor_id: str) -> Seen | None:
         """The process of an actor that is alive and was collected."""
@@ -158,25 +170,25 @@ def _words_of_places(_: View) -> dict[int, str]:
 
 def _lanes(view: View) -> dict[str, list[Seen]]:
     found: dict[str, list[Seen]] = defaultdict(list)
-    for one in view.seen.values():
-        if one.lane_of is not None and kind_of(one.key) is NodeKind.LANE:
-            found[one.lane_of].append(one)
+    for one in view.like_parts(lambda shape: shape.part is NodeKind.LANE):
+        found[one.lane_of or ""].append(one)
     return found
 
 
 def _serving(view: View) -> dict[str, list[Seen]]:
     found: dict[str, list[Seen]] = defaultdict(list)
-    for one in view.seen.values():
-        if one.lane_of is not None and kind_of(one.key) is NodeKind.THREAD:
-            found[one.lane_of].append(one)
+    for one in view.like_parts(lambda shape: shape.part is NodeKind.THREAD):
+        found[one.lane_of or ""].append(one)
     return found
 
 
-def _by_kind_of_place(view: View) -> dict[Kind | None, list[Seen]]:
-    found: dict[Kind | None, list[Seen]] = defaultdict(list)
-    for one in view:
-        found[one.kind].append(one)
-    return found
+def _shapes(view: View) -> Shapes:
+    return Shapes(view.seen.values())
+
+
+def _by_kind_of_place(_: View) -> dict[Kind, list[Seen]]:
+    """Filled as they are asked for."""
+    return {}
 
 
 def _is_fork_server(one: Seen) -> bool:

@@ -86,7 +86,8 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     A stopped process waits for nobody, whatever its stack says: only who lets it go can end that. Nor does one whose loop nobody wakes.
     """
     best: dict[str, dict[str, Edge]] = defaultdict(dict)
-    stopped = {key for key, one in view.seen.items() if one.is_stopped or unwoken(one) is not None}
+    may_stop = view.like_parts(lambda shape: shape.is_stopped or shape.has_coroutines)
+    stopped = {one.key for one in may_stop if one.is_stopped or unwoken(one) is not None}
     for edge in edges:
         source, target = edge.source, edge.target
         if source in stopped or (source == target and edge.why is not Why.QUEUED_CALL):

@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.shapes import has_coroutines
 from ray_rl_debug.analyze.view import SHELLS, View, program_of
 from ray_rl_debug.analyze.waits_children import has_process_pool, to_unseen, to_unseen_child, waits_for_work, writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
@@ -34,7 +35,7 @@ HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 
 def awaited_socket_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
-    for one in view.seen.values():
+    for one in view.like_parts(has_coroutines):
         for end in one.ends:
             if not end.may_be_still or (rank(end) >= SERVES_RANK and not (_has_piece(one, end) and waits_inside(one.ends))):
                 continue
@@ -82,7 +83,7 @@ def _core_edges(view: View, one: Seen, end: End) -> Iterator[Edge]:
 
 def awaited_child_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await the end or the output of a child process, or that it reads; not to servers, which do not end."""
-    for one in view.seen.values():
+    for one in view.like_parts(has_coroutines):
         for end in one.ends:
             if not end.may_be_still or rank(end) >= SERVES_RANK:
                 continue
@@ -109,7 +110,7 @@ def awaited_pool_edges(view: View) -> Iterator[Edge]:
     have it as well.
     Who gave up in time meanwhile and asks once more waits for them as well.
     """
-    for one in view.seen.values():
+    for one in view.like_parts(has_coroutines):
         ends = [e for e in one.ends if e.awaited.kind == "executor" and rank(e) < SERVES_RANK]
         if not ends or not has_process_pool(one) or any(_has_item(t) for t in one.threads):
             continue
@@ -163,7 +164,7 @@ def _may_end(child: Seen) -> bool:
 def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """Edges to dead actors; `known` are the edges found so far."""
     sources = {e.source for e in known}
-    for one in view:
+    for one in view.like(has_coroutines):
         if one.key in sources or not _awaits(one):
             continue
         began_s, sure_of_all = _call_began_s(view, one), Certainty.LIKELY

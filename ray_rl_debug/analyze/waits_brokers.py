@@ -27,9 +27,7 @@ def broker_edges(view: View) -> Iterator[Edge]:
 
     Where each of its threads keeps a request back, and a further one would end that, all its clients wait at it, and one for another.
     """
-    for one in view:
-        if one.kinds.isdisjoint(_HELD_BACK):
-            continue
+    for one in view.like(lambda shape: shape.stands_in(_HELD_BACK)):
         listening = [s for s in one.process.sockets or () if s.state == "LISTEN"]
         if not listening and not any(s.state == "ESTABLISHED" and is_served(one, s) for s in one.process.sockets or ()):
             continue
@@ -59,8 +57,8 @@ def loop_broker_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     Args:
         known: The edges found so far.
     """
-    for one in view:
-        if one.kind is not Kind.LOOP_IDLE or not keeps_requests_back(one, unread=True):
+    for one in view.at(Kind.LOOP_IDLE):
+        if not keeps_requests_back(one, unread=True):
             continue
         connected, is_read = clients_of(view, one), keeps_requests_back(one)
         for key in sorted(connected) if is_read else ():

@@ -41,9 +41,7 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     each other.
     """
     known = KnownEdges(known)  # one such actor says nothing of who may call the next
-    for one in view:
-        if not one.process.async_tasks and Kind.EVENT not in one.kinds:
-            continue
+    for one in view.like(lambda shape: shape.has_coroutines or Kind.EVENT in shape.kinds):
         stored, others = _stored_calls(view, one)
         if others:
             said = f"{_count(len(stored))} for a call of another method (so far {', '.join(others[:_MOST_NAMED])})"

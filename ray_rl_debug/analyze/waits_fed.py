@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.connections import socket_owners
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.known_edges import edges_of
 from ray_rl_debug.analyze.launchers import is_launcher
 from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.seen import Seen
@@ -23,11 +24,11 @@ _FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKE
 
 def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From workers between two tasks, for whom somebody waits, to those who could give them the next: they are no culprits themselves."""
-    asked = {e.target for e in known if e.why in _FED and e.target in view.seen}
+    asked = {e.target for e in edges_of(known, *_FED) if e.target in view.seen}
     # of workers that take from one queue in turns, one holds its lock while it waits there
-    asked |= {e.target for e in known if e.why is Why.SEMAPHORE and e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
-    hand_on = {e.source for e in known if e.why is Why.CHILD_QUEUE}  # who rests while its own workers are at work has had its task
-    waiting = {e.source for e in known}
+    asked |= {e.target for e in edges_of(known, Why.SEMAPHORE) if e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
+    hand_on = {e.source for e in edges_of(known, Why.CHILD_QUEUE)}  # who rests while its own workers are at work has had its task
+    waiting = {e.source for e in known} if asked else set[str]()
     pending, done = deque(sorted(asked)), set[str]()
     while pending:
         key = pending.popleft()

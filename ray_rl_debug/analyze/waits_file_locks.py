@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -121,9 +121,9 @@ def _unknown_locks(view: View, known: Set[str]) -> Iterator[Edge]:
     """From those that the kernel holds up at a lock on a file to its holder, where the table of locks does not tell who that is."""
     held = {(node.name, lock.lock) for node in view.snapshot.nodes for lock in node.locks if not lock.waiting}
     told = {(node.name, lock.pid) for node in view.snapshot.nodes for lock in node.locks if lock.waiting and (node.name, lock.lock) in held}
-    for one in view:
+    for one in view.like(lambda shape: shape.kind not in WAITS_FOR_RANKS and shape.motion is not Motion.MOVING):
         thread = waiting_thread(one)
-        at_lock = thread is not None and kernel_call(thread.kernel) in _LOCKS and one.motion is not Motion.MOVING
+        at_lock = thread is not None and kernel_call(thread.kernel) in _LOCKS
         if at_lock and (one.node.name, one.process.pid) not in told and one.key not in known:
             yield to_unseen(one, "the lock on a file", Why.FILE_LOCK)
 

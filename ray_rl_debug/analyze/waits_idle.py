@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.known_edges import all_waiters
+from ray_rl_debug.analyze.known_edges import all_waiters, edges_of
 from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -19,14 +19,15 @@ from ray_rl_debug.model.report import Certainty
 def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """`known` are the edges found so far. Whoever waits for the rank itself, be it by way of others, comes to no further call."""
     fellows: dict[str, list[Seen]] = {}
-    for edge in known:
-        if edge.why is Why.COLLECTIVE and edge.source in view.seen and edge.target in view.seen:
+    for edge in edges_of(known, Why.COLLECTIVE):
+        one = view.seen.get(edge.target)
+        if one is not None and one.is_idle and not one.is_stopped and edge.source in view.seen:
             fellows.setdefault(edge.target, []).append(view.seen[edge.source])
     owners = {t.task_id: other for other in view if other.core is not None for t in other.core.owned} if fellows else {}
     for key, waiting in fellows.items():
         one = view.seen[key]
         had_more = [_had_more_calls(w, one) for w in waiting]
-        if not one.is_idle or one.is_stopped or False in had_more:
+        if False in had_more:
             continue
         running = {t for w in waiting for t in (w.core.running_task_ids if w.core is not None else ())}
         callers = {owners[t].key: owners[t] for t in running if t in owners}

@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.lanes import is_old, waits_within
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.lost_threads import LOST_CALLER, lost_caller
-from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.nodes import NodeKind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.thread_scores import executes
@@ -20,8 +20,8 @@ from ray_rl_debug.model.report import Certainty
 
 def lane_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """Any one of the targets may end the wait; `known` are the edges found so far."""
-    for lane in view.seen.values():
-        if lane.lane_of is None or kind_of(lane.key) is not NodeKind.LANE or not waits_within(lane):
+    for lane in view.like_parts(lambda shape: shape.part is NodeKind.LANE):
+        if lane.lane_of is None or not waits_within(lane):
             continue
         yield from _to_lost_callers(view, lane, view.seen[lane.lane_of])
         for other in view.lanes(lane.lane_of):

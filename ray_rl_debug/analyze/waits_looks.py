@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
-from ray_rl_debug.analyze.known_edges import all_waiters
+from ray_rl_debug.analyze.known_edges import all_waiters, edges_of
 from ray_rl_debug.analyze.looks import is_fellow, looks_at, looks_at_variables, shared_with
 from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of_pid
@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Frame
 
 _FILES = frozenset("exists lexists is_file isfile is_dir isdir glob rglob iglob listdir scandir iterdir stat getmtime getsize".split())
 """Calls that look at files,"""
@@ -30,9 +31,11 @@ _OF_JOB = frozenset({"child", "named", "ray-worker", "driver"})
 
 def look_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """`known` are the edges found so far; of those who were taken for pollers by their names alone nothing is added."""
-    told = {e.source for e in known if e.why is Why.POLL}
-    watching = {e.source for e in known if e.why is Why.NEWS and kind_of(e.target) is NodeKind.UNSEEN}
-    for one in view:
+    told = {e.source for e in edges_of(known, Why.POLL)}
+    watching = {e.source for e in edges_of(known, Why.NEWS) if kind_of(e.target) is NodeKind.UNSEEN}
+    looking = view.like(lambda shape: shape.stack is not None and shape.stack.once(_looks))
+    watching_only = [view.seen[key] for key in sorted(watching.difference(one.key for one in looking)) if key in view.seen]
+    for one in (*looking, *watching_only):
         if one.key in watching and not one.is_stopped:
             unread = any(o.node is one.node and o.process.files is None and not o.has_ended for o in view)  # one of them may hold the file
             yield from () if unread else _to_crashed(view, one, known)
@@ -47,6 +50,11 @@ def look_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         elif one.kind is Kind.SLEEP and (_FILES | AT_ADDRESS).intersection(names):
             yield from (_to_makers(view, one, known) if _FILES.intersection(names) else ())
             yield from _to_crashed(view, one, known)
+
+
+def _looks(frames: tuple[Frame, ...]) -> bool:
+    """Is its innermost frame in a loop that looks again and again?"""
+    return bool(frames) and frames[0].looks is not None
 
 
 def _to_sharers(view: View, one: Seen) -> Iterator[Edge]:

@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.shapes import has_coroutines
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
@@ -61,8 +62,8 @@ def _receivers(view: View) -> Iterator[tuple[Seen, str]]:
         thread = one.followed or one.telling
         if one.identity.part is None and thread is not None and _is_at_library(thread) and _messengers(one):
             yield one, "it waits for a message"
-    for one in view.seen.values():
-        if one.process.async_tasks and one.identity.part is None and (handed := _handed(one)) is not None and _messengers(one):
+    for one in view.like_parts(has_coroutines):
+        if one.identity.part is None and (handed := _handed(one)) is not None and _messengers(one):
             yield one, f"a coroutine waits at {handed}, and messages may end that"
 
 

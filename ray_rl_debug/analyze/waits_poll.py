@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.known_edges import edges_of
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, looks_again
@@ -29,12 +30,18 @@ ASKS = "remote"
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 
 
+_MAY_REST = WAITS_FOR_RAY | {Kind.SLEEP}
+
+
 def is_poller(one: Seen) -> bool | None:
     """True for a known poller, None for something that looks like one, False otherwise."""
     place = one.place
-    if place is None or one.is_stopped or (one.telling is not None and looks_at(one.telling) == ()):
+    is_known = one.telling is not None and one.telling.stack.once(_has_poller)
+    if place is None or one.is_stopped or not (is_known or place.kind in _MAY_REST):
+        return False
+    if one.telling is not None and looks_at(one.telling) == ():
         return False  # no other process changes its variables
-    if one.telling is not None and one.telling.stack.once(_has_poller):
+    if is_known:
         return True
     # on a slow machine all samples may meet the short calls between the pauses
     rests = place.kind is Kind.SLEEP or (place.kind in WAITS_FOR_RAY and one.motion is not Motion.FROZEN)
@@ -43,7 +50,7 @@ def is_poller(one: Seen) -> bool | None:
     return False
 
 
-_TOLD = frozenset({Why.TRIED_LOCK, Why.BUILD_LOCK})
+_TOLD = (Why.TRIED_LOCK, Why.BUILD_LOCK)
 """Waits of pollers of which it is known what they look for, and who has it."""
 
 
@@ -59,8 +66,9 @@ def _functions(one: Seen) -> set[tuple[str, str]]:
 def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """Edges from pollers to the producers that owe them something; `known` are the edges found so far."""
     short_calls = only_short_calls_end(view)
-    polling = [(one, True if short_calls and _sleeps_in_one_loop(one) else is_poller(one)) for one in view]
-    told = {e.source for e in known if e.why in _TOLD}
+    may_poll = view.like(lambda shape: shape.kind in _MAY_REST or (shape.stack is not None and shape.stack.once(_has_poller)))
+    polling = [(one, True if short_calls and _sleeps_in_one_loop(one) else is_poller(one)) for one in may_poll]
+    told = {e.source for e in edges_of(known, *_TOLD)}
     pollers = [(one, polls) for one, polls in polling if polls is not False and one.key not in told]
     left_alone = [*_left_alone(view, known)]
     pollers += [(one, None) for one in left_alone]
@@ -143,7 +151,7 @@ def _left_alone(view: View, known: Sequence[Edge]) -> Iterator[Seen]:
 
 def only_short_calls_end(view: View) -> bool:
     """Is all that moves actors between two short calls, while whoever makes these calls sleeps? Then somebody looks again and again."""
-    moving = [s for s in view if s.is_at_work]
+    moving = view.like(lambda shape: shape.motion in (Motion.MOVING, Motion.BUSY))
     return bool(moving) and all(s.is_idle and s.motion is Motion.MOVING and s.process.kind == "ray-worker" for s in moving)
 
 

@@ -127,9 +127,8 @@ def absent_members(view: View, world: World, waiters: Sequence[Seen]) -> list[Se
     if world.missing:
         first = world.members[0].identity
         kin = (first.job_id, first.class_name)
-        absent += [
-            s for s in view if s.process.kind == "ray-worker" and s.identity.rank is None and (s.identity.job_id, s.identity.class_name) == kin
-        ]
+        unranked = view.like(lambda shape: shape.process == "ray-worker" and not shape.is_ranked)
+        absent += [s for s in unranked if (s.identity.job_id, s.identity.class_name) == kin]
     stopped = [m for m in absent if m.is_stopped]
     if stopped:
         return stopped

@@ -60,9 +60,15 @@ def index_ray(view: View) -> RayIndex:
     """Index a view's Ray tables."""
     running: dict[str, Seen] = {}
     owned: dict[str, OwnedTask] = {}
+    owners: dict[str, Seen] = {}
     for one in view.seen.values():  # lanes come behind their processes
-        for task_id in one.core.running_task_ids if one.core else ():
+        core = one.core
+        if core is None:
+            continue
+        for task_id in core.running_task_ids:
             running[task_id] = one
+        if one.lane_of is None:
+            owners.update((call.task_id, one) for call in core.owned)
     ray = view.ray
     for worker in ray.core_workers if ray else ():
         owned |= {submitted.task_id: submitted for submitted in worker.owned}
@@ -72,7 +78,6 @@ def index_ray(view: View) -> RayIndex:
             runner = _process_of(view, task)
             if runner is not None:
                 running[task.task_id] = runner
-    owners = {t.task_id: one for one in view for t in (one.core.owned if one.core else ())}
     needy: dict[tuple[str, str], str] = {}
     for task_id, owner in owners.items():
         call = owned.get(task_id)
@@ -97,6 +102,8 @@ def ray_edges(view: View) -> Iterator[Edge]:
     yield from _argument_edges(view, index, [e.target for e in found if e.target not in view.seen])
 
 
+_MAY_AWAIT = WAITS_FOR_RAY | {Kind.EVENT}
+"""Where a thread may wait for a result of Ray."""
 _CALLBACKS = "its calls"
 
 
@@ -122,8 +129,8 @@ def _is_over(task: RayTask) -> bool:
 
 
 def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
-    for one in view.seen.values():
-        waits = [] if one.kinds.isdisjoint(WAITS_FOR_RAY) else [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
+    for one in view.like_parts(lambda shape: shape.has_coroutines or shape.stack is None or shape.stands_in(_MAY_AWAIT)):
+        waits = [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
         yield from _edges_of_callbacks(view, index, one)
         if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):

@@ -12,23 +12,24 @@ from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_write, rank
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS
+from ray_rl_debug.analyze.known_edges import edges_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
 
-_ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})
+_ANSWERS = (Why.SOCKET, Why.AWAITED_SOCKET)
 
 
 def request_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From servers that read at their clients, and for whose answer nobody waits, to these clients; `known` are the edges found so far."""
     sources = {e.source for e in known}
-    asked = {e.target for e in known if e.why in _ANSWERS and e.source in view.seen and view.seen[e.source].motion is not Motion.MOVING}
+    asked = {e.target for e in edges_of(known, *_ANSWERS) if e.source in view.seen and view.seen[e.source].motion is not Motion.MOVING}
     awaited = {e.target for e in known}
     found: list[Edge] = []
     while True:  # a server may itself be the client of one
         candidates = awaited - sources - asked
-        new = [one for one in view if one.key in candidates and _is_at_rest(one)]
+        new = [one for key in sorted(candidates) if (one := view.seen.get(key)) is not None and one.lane_of is None and _is_at_rest(one)]
         more = [e for one in new for e in _to_clients(view, one)]
         if not more:
             break
@@ -38,13 +39,18 @@ def request_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     yield from found
 
 
+_READS = frozenset({"recv", "read"})
+
+
 def _is_at_rest(one: Seen) -> bool:
     """Has no thread and no coroutine of a server a request in hand: does each read at a connection?"""
-    if not any(s.state == "LISTEN" for s in one.process.sockets or ()):
+    told = one.telling
+    is_elsewhere = told is not None and told.place.path and told.place.kind not in IDLE_KINDS and kernel_call(told.kernel) not in _READS
+    if is_elsewhere or not any(s.state == "LISTEN" for s in one.process.sockets or ()):
         return False
     own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS]
     ends = [e for e in one.ends if rank(e) < SERVES_RANK]
-    reads = all(kernel_call(t.kernel) in ("recv", "read") and _is_of_client(one, descriptor(t.kernel)) for t in own)
+    reads = all(kernel_call(t.kernel) in _READS and _is_of_client(one, descriptor(t.kernel)) for t in own)
     return bool(own or ends) and reads and all(e.awaited.kind == "socket" and not is_write(e.awaited) for e in ends)
 
 

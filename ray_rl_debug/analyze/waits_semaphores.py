@@ -31,7 +31,7 @@ def semaphore_edges(view: View) -> Iterator[Edge]:
                 if key is not None:
                     yield from _to_holders(view, node, view.seen[key], semaphore)
     known = {(node.name, pid) for node in view.snapshot.nodes for semaphore in node.semaphores for pid, _ in semaphore.waiters}
-    for one in view:
+    for one in view.like(lambda shape: shape.stack is not None and shape.stack.once(_takes_semaphore)):
         if _is_at_semaphore(one) and not one.is_idle and (one.node.name, one.process.pid) not in known:
             yield to_unseen(one, "a lock of multiprocessing", Why.SEMAPHORE)
 

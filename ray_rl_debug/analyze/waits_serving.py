@@ -56,10 +56,8 @@ def _lacks_threads(view: View, one: Seen) -> bool:
 
 def inside_edges(view: View) -> Iterator[Edge]:
     """From threads that wait within their process: to its main thread, which may end that."""
-    for one in view.seen.values():
-        if one.lane_of is None or kind_of(one.key) is not NodeKind.THREAD or one.kind not in THREAD_WAITS:
-            continue
-        process = view.seen[one.lane_of]
+    for one in view.like_parts(lambda shape: shape.part is NodeKind.THREAD and shape.kind in THREAD_WAITS):
+        process = view.seen[one.process_key]
         evidence = f"its thread {_called(one)} {one.at()}, and its main thread {process.at()}"
         yield Edge(source=one.key, target=process.key, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
 

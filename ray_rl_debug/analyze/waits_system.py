@@ -23,7 +23,7 @@ from ray_rl_debug.analyze.connections import (
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import helpers_of, pool_fellows, waiting_thread
 from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, descriptor, kernel_call, told_by_files
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
@@ -51,11 +51,14 @@ from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Process, Socket
 
+_WAITS_OUTSIDE = frozenset({Kind.SOCKET, Kind.FILE, Kind.CHANNEL, Kind.MP_QUEUE, Kind.CHILD, Kind.DATALOADER, Kind.LOOP_IDLE}) | THREAD_WAITS
+"""Where a thread may wait for another process, or for a thread of its own that does; a loop may rest beside threads of its pool."""
+
 
 def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
     found: list[Edge] = []
-    for one in view.seen.values():
+    for one in view.like_parts(lambda shape: shape.stands_in(_WAITS_OUTSIDE)):
         thread = waiting_thread(one)
         edges = _edges_of_thread(view, one, thread) if thread is not None else ()
         found += (msgspec.structs.replace(e, among=_THREADS) for e in edges) if pool_fellows(one) else edges

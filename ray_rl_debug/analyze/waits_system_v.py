@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.lost_ends import MAY_HOLD, lacks_child
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.seen import Seen
@@ -28,7 +29,7 @@ def system_v_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From whoever waits at one to all that may end its wait: any of them is enough."""
     waits: dict[str, set[str]] = defaultdict(set)
     at: dict[tuple[str, str, int | None], list[Seen]] = defaultdict(list)
-    for one in view:
+    for one in view.like(lambda shape: shape.kind not in WAITS_FOR_RANKS):
         thread = one.followed or one.telling
         kind = _kind(thread)
         if thread is not None and kind is not None:

@@ -88,8 +88,8 @@ def programs_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
 def _programs(view: View) -> Iterator[list[Seen]]:
     """Children of one parent with stacks, by the function that each of them runs as a whole."""
     found: dict[tuple[str, int | None, str, str], list[Seen]] = defaultdict(list)
-    for one in view:
-        if one.process.kind == "child" and one.place is not None and len(one.place.path) > 1 and not one.is_stopped:
+    for one in view.like(lambda shape: shape.process == "child"):
+        if one.place is not None and len(one.place.path) > 1 and not one.is_stopped:
             function, file, _ = outermost(one.place)
             found[(one.node.name, one.process.ppid, function, file)].append(one)
     yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 2)
@@ -102,9 +102,9 @@ def _sibling_edge(waiter: Seen, one: Seen, count: int) -> Edge:
 
 def _groups(view: View, *, with_stacks: bool = False) -> Iterator[list[Seen]]:
     found: dict[tuple[str | None, str, str], list[Seen]] = defaultdict(list)
-    for one in view:
+    for one in view.like(lambda shape: bool(shape.kinds) is with_stacks and shape.process == "ray-worker" and not shape.is_stopped):
         i = one.identity
-        if bool(one.threads) is with_stacks and one.process.kind == "ray-worker" and not one.is_stopped and i.class_name and i.method:
+        if i.class_name and i.method:
             found[(i.job_id, i.class_name, i.method)].append(one)
     yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 1)
 

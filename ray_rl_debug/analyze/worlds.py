@@ -203,8 +203,8 @@ def _ranks_of(world: World) -> dict[str, int]:
 
 def _worlds_by_class(view: View, known: set[str]) -> list[World]:
     groups: dict[tuple[str, str], list[Seen]] = defaultdict(list)
-    for one in view:
-        if one.key in known or one.process.kind != "ray-worker" or not one.identity.class_name or one.identity.rank is not None:
+    for one in view.like(lambda shape: shape.process == "ray-worker" and not shape.is_ranked):
+        if one.key in known or not one.identity.class_name:
             continue
         groups[(one.identity.job_id or "-", one.identity.class_name)].append(one)
     found = []
@@ -228,8 +228,8 @@ def _worlds_by_class(view: View, known: set[str]) -> list[World]:
 def _worlds_by_parent(view: View, known: set[str]) -> list[World]:
     """Processes that one parent started and that are members of a process group (``torch.multiprocessing.spawn``, ranks as arguments)."""
     groups: dict[tuple[str, int], list[Seen]] = defaultdict(list)
-    for one in view:
-        if one.key not in known and one.process.kind in ("child", "named") and one.process.ppid is not None and is_in_group(one.process):
+    for one in view.like(lambda shape: shape.process in ("child", "named")):
+        if one.key not in known and one.process.ppid is not None and is_in_group(one.process):
             groups[(one.node.name, one.process.ppid)].append(one)
     found = []
     for (node, parent), members in sorted(groups.items()):

@@ -10,6 +10,7 @@ import msgspec
 from ray_rl_debug.analyze.await_chains import is_own
 from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, line_of, rank, remote_of, serves
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.shapes import has_coroutines
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import AwaitClass, Certainty, Link, Who
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame
@@ -57,7 +58,7 @@ def _classes_of(one: Seen) -> tuple[Class, ...]:
 
 def await_classes(view: View) -> tuple[AwaitClass, ...]:
     """Equal await chains of each process merged; of all processes the most telling first."""
-    found = [(c.order, -len(c.tasks), one.key, one, c) for one in view if one.process.async_tasks for c in _classes_of(one)]
+    found = [(c.order, -len(c.tasks), one.key, one, c) for one in view.like(has_coroutines) for c in _classes_of(one)]
     found.sort(key=lambda f: f[:3])
     return tuple([_await_class(one, c) for *_, one, c in found[:MAX_CLASSES]])
 
@@ -100,8 +101,8 @@ def _said(chain: tuple[AwaitFrame, ...]) -> tuple[tuple[str, ...], int | None]:
 def coroutine_links(view: View) -> tuple[Link, ...]:
     """Who waits for whom inside the processes, class by class; locks without a known holder lead to nobody."""
     found: dict[tuple[str, str, str], Link] = {}
-    for one in view:
-        for link in _links_of(one) if one.process.async_tasks else ():
+    for one in view.like(has_coroutines):
+        for link in _links_of(one):
             found.setdefault((f"{one.key} {link.waiter.task}", link.why, f"{link.target.label} {link.target.task}"), link)
             if len(found) >= MAX_LINKS:
                 return tuple(found.values())

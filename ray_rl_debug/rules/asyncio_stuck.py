@@ -108,10 +108,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
     yield from _read_by_threads(scene)
     yield from _at_locks_alone(scene)
-    for one in scene.view:
-        if one.process.kind not in ("named", "driver") or not one.is_idle or one.is_stopped:
-            continue
-        if not scene.graph.by_source.get(one.key) and not scene.graph.by_target.get(one.key):
+    for one in scene.apart():
+        if one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
             yield from _alone(scene, one)
 
 

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from ray_rl_debug.analyze.await_chains import is_own
 from ray_rl_debug.analyze.engines import Engine, is_held, is_marked_paused, is_woken, new_tokens, rests
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.shapes import has_coroutines
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_engines import in_flight
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -35,6 +36,7 @@ CAUSE = Cause.ENGINE_PAUSED
 
 
 _GATES = re.compile(r"(^|_)(resume|resumed|unpause|wake_?up|wait_for_resume|paused?|is_paused|submission_gate|sleeping)($|_)", re.IGNORECASE)
+_AT_GATE = frozenset({"event", "condition", "future"})
 _ENGINE = re.compile(r"engine|httpserver|rolloutserver|inference|vllm|sglang", re.IGNORECASE)
 
 
@@ -42,10 +44,10 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Engines that leave their requests alone; engines whose coroutines wait at a pause gate while nothing else of them works."""
     for engine in scene.view.engines:
         yield from _held(scene, engine)
-    for one in scene.view:
-        if not one.process.async_tasks or one.is_stopped or not one.is_idle or not scene.graph.into([one.key]) or scene.graph.out(one.key):
+    for one in scene.view.like(has_coroutines):
+        if one.is_stopped or not one.is_idle or not scene.graph.into([one.key]) or scene.graph.out(one.key):
             continue
-        gated = [t for t in one.process.async_tasks if t.awaited is not None and t.awaited.kind in ("event", "condition", "future") and _gate(t)]
+        gated = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind in _AT_GATE and _gate(t)]
         named = _ENGINE.search(f"{one.identity.class_name} {one.identity.actor or ''} {one.process.title}") or one.identity.role == "engine"
         if not gated or not named or may_go_on(scene, one):
             continue  # what goes on in it, an update of the weights say, may well resume it

@@ -35,9 +35,7 @@ _TRACED = "t"
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Stopped processes that somebody waits for, or that belong to the job."""
-    for one in scene.view:
-        if not one.is_stopped:
-            continue
+    for one in scene.view.like(lambda shape: shape.is_stopped):
         waited = bool(scene.graph.into([one.key]))
         traced = one.process.tracer_pid
         by = f" by tracer pid {traced}" if traced else " by the tool that traces it" if one.process.state == _TRACED else ""

@@ -30,7 +30,7 @@ from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import timer_of
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.known_edges import all_waiters
-from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
 from ray_rl_debug.analyze.room import (
     Need,
@@ -64,7 +64,7 @@ START_S = 20.0
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that Ray could not place: placement groups, tasks, actors. Tasks of one name are one finding: there may be thousands."""
-    tasks = {node_of(NodeKind.TASK, t.task_id): t for t in scene.view.ray.tasks} if scene.view.ray else {}
+    tasks = {root.nodes[0]: task for root in scene.graph.roots if (task := _task(scene, root.nodes[0])) is not None}
     alike: dict[tuple[str, str], list[str]] = {}
     for root in scene.graph.roots:
         node = root.nodes[0]
@@ -74,7 +74,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield from _not_begun(scene, node)
             yield from _found(scene, node, is_awaited=True)
             for waiting in sorted({e.source for e in scene.graph.into(root.nodes) if e.why is Why.ROOM}):
-                yield from _found(scene, waiting, is_awaited=True, task=tasks.get(waiting), alike=root.nodes)
+                yield from _found(scene, waiting, is_awaited=True, task=_task(scene, waiting), alike=root.nodes)
     for (_, state), nodes in alike.items():
         if state == NEEDS_ARGS:
             continue  # not for want of resources, and who should produce its argument is not known
@@ -85,6 +85,10 @@ def detect(scene: Scene) -> Iterator[Found]:
     if not scene.view.has_stacks and not any(scene.goes_on(one) for one in scene.view):
         for node in _pending(scene):
             yield from _found(scene, node, is_awaited=False)
+
+
+def _task(scene: Scene, node: str) -> RayTask | None:
+    return scene.view.tasks.get(name_of(node)) if kind_of(node) is NodeKind.TASK else None
 
 
 def _not_begun(scene: Scene, node: str) -> Iterator[Found]:

@@ -50,6 +50,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """What `waiting_ranks` has found."""
     rings: list[tuple[Root, list[Seen], list[Edge]]] = msgspec.field(default_factory=list)
     """What `cycles` has found."""
+    alone: list[list[Seen]] = msgspec.field(default_factory=list)
+    """What `apart` has found."""
 
     def process_roots(self) -> Iterator[tuple[Root, Seen]]:
         """Roots that are one collected process; also processes named by the user, for which nobody else has to wait."""
@@ -58,11 +60,20 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
                 yield root, self.view.seen[root.nodes[0]]
         yield from self.lonely("named")
 
+    def apart(self) -> Sequence[Seen]:
+        """Processes that wait for nobody and for whom nobody waits, kind after kind."""
+        if not self.alone:
+            linked = self.graph.by_source.keys() | self.graph.by_target.keys()
+            first: dict[str, int] = {}
+            found = [(first.setdefault(one.process.kind, len(first)), one) for one in self.view if one.key not in linked]
+            self.alone.append([one for _, one in sorted(found, key=lambda pair: pair[0])])
+        return self.alone[0]
+
     def lonely(self, kind: str) -> Iterator[tuple[Root, Seen]]:
         """Processes of a kind that do something and neither wait for another process nor are waited for; of files all count as named by the user."""
-        kinds = self.view.once(_by_kind)
-        for one in [s for some in kinds.values() for s in some] if self.view.by_hand and kind == "named" else kinds.get(kind, ()):
-            if not self.graph.by_source.get(one.key) and not self.graph.by_target.get(one.key) and not one.is_idle and ended(one) is None:
+        for one in self.apart():
+            is_asked = one.process.kind == kind or (self.view.by_hand and kind == "named")
+            if is_asked and not one.is_idle and ended(one) is None:
                 yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
 
     def cycles(self) -> Sequence[tuple[Root, list[Seen], list[Edge]]]:
@@ -107,8 +118,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     def who(self, node: str) -> Who:
         """Anything in the graph as the report names it."""
-        if node in self.view.seen:
-            return self.view.who(self.view.seen[node])
+        one = self.view.seen.get(node)
+        if one is not None:
+            return self.view.who(one)
         actor = self.actor(node)
         if actor is not None:
             return dead_actor_who(self.view, actor)
@@ -151,13 +163,6 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def finished_calls(self, one: Seen) -> int:
         """How many calls of the same name this run has finished."""
         return call_age(self.view, one).finished
-
-
-def _by_kind(view: View) -> dict[str, list[Seen]]:
-    found: dict[str, list[Seen]] = {}
-    for one in view:
-        found.setdefault(one.process.kind, []).append(one)
-    return found
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
