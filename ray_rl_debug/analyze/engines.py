@@ -17,7 +17,7 @@ import msgspec
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.frameworks import spot_of
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Spot
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
@@ -216,6 +216,14 @@ def _serves(server: Seen) -> bool:
     )
 
 
+def _lacks_ranks(core: Seen, cores: Sequence[Seen]) -> bool:
+    """Does it wait for other ranks, does its title say that it is one of several, and was no other one of its group seen?"""
+    part = core.identity.part
+    if core.kind not in WAITS_FOR_RANKS or core.motion is Motion.MOVING or core.is_stopped or part is None or "TP" not in part.ranks:
+        return False
+    return all(c is core for c in cores if c.identity.world == core.identity.world)
+
+
 def _ends(core: Seen, names: EngineNames) -> bool:
     """Does it tidy up to end, or has its interpreter ended already? Then it shows no stack any more, while those around it do."""
     if any(_in_frames(t, names.leaving) for t in core.threads):
@@ -254,6 +262,9 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
     moving: set[str] = set()
     tokens = new_tokens(seen, engine)
     for core in cores:
+        if _lacks_ranks(core, cores):
+            yield msgspec.structs.replace(core, motion=Motion.UNKNOWN, motion_reason="the other ranks of its tensor-parallel group were not seen")
+            continue
         if engine.requests + engine.gated and engine.names.loops and is_held(core, engine) and not tokens and not woken:
             yield msgspec.structs.replace(core, motion=Motion.FROZEN, motion_reason="its event loop runs and takes up no request")
             continue

@@ -305,8 +305,13 @@ def _runs_to_end(frames: Sequence[Frame]) -> bool:
 
 def _read_once(one: Seen) -> bool:
     """Were all its coroutines read twice but one that stands? Whether that one was there before is not known then."""
-    read_twice = any(t.stable is not None for t in one.process.async_tasks or ())
-    return not one.is_idle and read_twice and any(t.stable is None and not is_on_its_way(t) for t in one.process.async_tasks or ())
+    tasks = one.process.async_tasks or ()
+    if not any(t.stable is not None for t in tasks):
+        return False
+    if one.is_idle:  # of a server only what is under way tells
+        ends = [e for e in one.ends if rank(e) < SERVES_RANK]
+        return any(t.stable is None for e in ends if e.may_be_still for t in e.tasks) and not any(e.is_still for e in ends)
+    return any(t.stable is None and not is_on_its_way(t) for t in tasks)
 
 
 def may_have_requests(one: Seen) -> bool:

@@ -33,7 +33,7 @@ from ray_rl_debug.analyze.serving_threads import find_serving
 from ray_rl_debug.analyze.shapes import Shape, Shapes
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.told_twice import with_told_twice
-from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady, with_names
+from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady, with_names, with_tids
 from ray_rl_debug.analyze.work_items import is_child_of_pool, took_turn, works_on
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Sample, Snapshot
@@ -218,7 +218,7 @@ def build_view(snapshot: Snapshot) -> View:
                 continue
             moves = not is_steady(process)
             if moves:
-                named = with_names(process)
+                named = with_names(with_tids(process))
                 moves = named is process or not is_steady(named)
                 process = named
             process = _with_window(node, process) if is_timed else process

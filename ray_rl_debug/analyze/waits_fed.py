@@ -18,8 +18,11 @@ from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import OpenFile, Thread
 
-_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER, Why.MESSAGE})
+_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER, Why.MESSAGE, Why.PIPE})
 """Waits for a process that may be a worker between two tasks."""
+
+
+_POLLS = frozenset({"poll", "select", "epoll"})
 
 
 def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
@@ -50,9 +53,11 @@ def _to_feeders(view: View, one: Seen, *, waits: bool) -> Iterator[Edge]:
     at_lock = kernel is not None and kernel_call(kernel) == "futex" and kernel.wakes_in_s is None and not waits
     if (_is_elsewhere(one, kernel) or at_lock) and kernel_was_read(view):
         yield to_unseen(one, "what it waits for")
-    if kernel is None or kernel_call(kernel) not in ("read", "recv"):
+    waited = kernel.waits_on_fds or () if kernel is not None else ()
+    polls = kernel_call(kernel) in _POLLS and len(waited) == 1  # a wait for the next task with a time limit
+    if not polls and kernel_call(kernel) not in ("read", "recv"):
         return
-    fd = descriptor(kernel)
+    fd = waited[0] if polls else descriptor(kernel)
     if fd is not None and any(s.fd == fd and s.family.startswith("tcp") for s in one.process.sockets or ()):
         yield from descriptor_edges(view, one, fd, socket_owners(view), Certainty.LIKELY, "where it waits for a message")
         return

@@ -40,6 +40,25 @@ def is_steady(process: Process) -> bool:
     return looks[1:] == looks[:-1]
 
 
+def with_tids(process: Process) -> Process:
+    """The process with the number of a thread in each look that did not read it, where one thread alone of the other looks is missing there."""
+    if all(t.tid is not None for sample in process.samples for t in sample.threads):
+        return process
+    met: dict[int, set[str | None]] = {}
+    for thread in (t for sample in process.samples for t in sample.threads if t.tid is not None):
+        met.setdefault(thread.tid or 0, set()).add(thread.name)
+    return msgspec.structs.replace(process, samples=tuple(_numbered(sample, met) for sample in process.samples))
+
+
+def _numbered(sample: Sample, met: Mapping[int, set[str | None]]) -> Sample:
+    here = {t.tid for t in sample.threads}
+    lost = [t for t in sample.threads if t.tid is None]
+    free = [tid for tid in met if tid not in here]
+    if len(lost) != 1 or len(free) != 1 or lost[0].name not in met[free[0]]:
+        return sample
+    return msgspec.structs.replace(sample, threads=tuple(msgspec.structs.replace(t, tid=free[0]) if t is lost[0] else t for t in sample.threads))
+
+
 def with_names(process: Process) -> Process:
     """The process with each thread's name in all looks, where some look did not read it: py-spy finds names in a table that changes."""
     nameless = {t.tid for sample in process.samples for t in sample.threads if t.name is None and t.tid is not None}

@@ -331,6 +331,11 @@ pools_and_script-healthy.2 | process 9526: samples[0].threads[5] | a look before
 terminal_not_read    | process 22732: samples                  | what one does whose children wait for it
 clones_of_stream-healthy | process 5040: async_tasks[2].chain[0] | in which code a coroutine sleeps
 lines_through_proxy-healthy | process 16500: async_tasks[3].chain[0].takes | whether one that sleeps has something in hand
+first_batch_of_epoch-healthy | process 736: files[3]     | an end of a pipe that idle workers have inherited
+clones_of_stream     | process 4900: async_tasks[0].stable     | whether the only coroutine of an idle loop stood before
+nested_rpc_calls     | process 30479: samples[0].threads[0].tid | which of its threads one look met
+calls_before_barrier-healthy | process 23873: samples[2].threads[0].tid |
+RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682 | the other rank of an engine
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
