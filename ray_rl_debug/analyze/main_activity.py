@@ -289,7 +289,7 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
     if (owner := holder(telling, [telling, *rest])) is not None:
         return None if owner is telling else owner if lock_ring(telling, [telling, *rest]) else follow(owner, rest) or owner
     working = helpers(telling, others)
-    if telling.kernel is None and telling.place.kind in _HANDED_ON:
+    if telling.place.kind in _HANDED_ON and all(t.kernel is None for t in (telling, *others)):
         # of a copied pipeline of threads, those that wait for the next one's work too are no end of the chain
         working = [t for t in working if t.place.kind not in THREAD_WAITS] or working
     return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
-from ray_rl_debug.analyze.lost_ends import lacks_child
+from ray_rl_debug.analyze.lost_ends import lacks_child, sees_all_below
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -51,7 +51,8 @@ def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.has_ended] if ends or _keeps_open(one, held, kernel) else []
-    if own and dead and not ends and lacks_child(view, one, ended=len(dead)):
+    lacks = lacks_child(view, one, ended=len(dead)) if dead else call == "write" and not sees_all_below(view, one)
+    if own and not ends and lacks:  # who writes to a pipe mostly has somebody who reads
         yield to_unseen(one, f"the other end of {held.path}")
     if ends and orphan:
         yield _to_unseen_parent(one, held.path)

@@ -295,5 +295,6 @@ def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     if fd is None:
         return
     for edge in descriptor_edges(view, one, fd, socket_owners(view), Certainty.PROVEN, "blocked in this connection"):
-        is_child = edge.target in view.seen and view.seen[edge.target].process.ppid == one.process.pid
+        # one whose parent was not read has most likely been started by who talks to it so
+        is_child = edge.target in view.seen and view.seen[edge.target].process.ppid in (one.process.pid, None)
         yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge

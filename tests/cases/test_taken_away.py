@@ -336,6 +336,9 @@ clones_of_stream     | process 4900: async_tasks[0].stable     | whether the onl
 nested_rpc_calls     | process 30479: samples[0].threads[0].tid | which of its threads one look met
 calls_before_barrier-healthy | process 23873: samples[2].threads[0].tid |
 RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682 | the other rank of an engine
+reward_of_steps      | process 25921: ppid                     | whose child the other end of a connection is
+pool_of_connections  | process 17609: threads[0]               | the main thread in the kernel
+spawned_under_lock-healthy | process 10585                     | the child that reads what it is sent
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
