@@ -241,7 +241,8 @@ def may_be_fed(one: Seen) -> str | None:
     in_part = next((t for t in one.process.async_tasks or () if t.stable is False and is_read_in_part(t)), None)
     if in_part is not None:
         return f"its coroutine {in_part.name}, of which not all was read, went on and may hand something on"
-    pauses = any(t.chain[0].apart is False for t in napping(one))
+    # where its source was read, only who goes round apart hands nothing on
+    pauses = any(f.apart is False or (f.apart is None and f.goes_round is not None) for f in (t.chain[0] for t in napping(one)))
     return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
 
 

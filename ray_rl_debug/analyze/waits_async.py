@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.shapes import has_coroutines
 from ray_rl_debug.analyze.view import SHELLS, View, program_of
-from ray_rl_debug.analyze.waits_children import has_process_pool, to_unseen, to_unseen_child, waits_for_work, writers_of
+from ray_rl_debug.analyze.waits_children import has_orphans, has_process_pool, to_unseen, to_unseen_child, waits_for_work, writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import RayActor
@@ -119,7 +119,7 @@ def awaited_pool_edges(view: View) -> Iterator[Edge]:
                 continue
             evidence = f"{len(ends[0].tasks)} at {ends[0].at} for a result of its pool; pid {child.process.pid} has work: {child.at()}"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY, among=POOL_WORKERS)
-        if lacks_child(view, one, ended=sum(c.has_ended for c in view.children(one))):
+        if has_orphans(view, one) or lacks_child(view, one, ended=sum(c.has_ended for c in view.children(one))):
             yield msgspec.structs.replace(to_unseen_child(one, Why.CHILD_QUEUE), among=POOL_WORKERS)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from ray_rl_debug.analyze.await_chains import is_read_in_part
 from ray_rl_debug.analyze.connections import clients, is_served, lacks_listener, socket_owners
 from ray_rl_debug.analyze.coroutines import is_apart, is_write, serves, waits_for_requests
@@ -15,7 +17,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_children import to_unseen
+from ray_rl_debug.analyze.waits_children import has_orphans, to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Socket
 
@@ -64,6 +66,8 @@ def loop_broker_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         for key in sorted(connected) if is_read else ():
             evidence = "each of its coroutines keeps a request back until another one brings something, or reads what a client sends"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY, among=_CLIENTS)
+        if connected and has_orphans(view, one):
+            yield msgspec.structs.replace(to_unseen(one, f"a connection to pid {one.process.pid}", Why.MESSAGE), among=_CLIENTS)
         behind = all_waiters(one.key, known) if connected else set()
         for other in view if connected else ():
             if other.is_idle or other.has_ended or other.process.kind not in _OF_JOB or other.key in {one.key, *connected, *behind}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.data_loaders import runs_loader_worker
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import OpenFile, Thread
+from ray_rl_debug.model.snapshot import Frame, OpenFile, Thread
 
 CHILD = ("child ", "a child ")
 """What is not seen begins so where it is a process itself, and not something that somebody holds."""
@@ -35,7 +35,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         of_pool = taker(one)
         is_guess = kernel is None or _lacks_pipe(one, kernel, children) or (of_pool is not None and _lacks_pipe(one, of_pool, children))
         children = _writers(view, one, kernel, children)
-        children = _of_pool(one, children)
+        children = _of_pool(view, one, children)
     if thread is not None and thread.place.kind is Kind.DATALOADER:
         children = _loaders(children)
     printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None
@@ -148,17 +148,28 @@ def _orphans(view: View) -> dict[str, int]:
     return found
 
 
-def _of_pool(one: Seen, children: list[Seen]) -> list[Seen]:
-    """Of the children of one that waits for a pool those that may put a result where it takes them; all where that was not read."""
+def _of_pool(view: View, one: Seen, children: list[Seen]) -> list[Seen]:
+    """Of the children of one that waits for a pool those that may put a result where it takes them; all where that was not read.
+
+    Where no child does, a fork server that was not read may stand between. Who runs in a pool may be of this one: a row of it may be missing.
+    """
     pipe = _read_pipe(one, taker(one))
     if pipe is None or any(c.process.files is None for c in children):
         return children
-    return [c for c in children if _writes_to(c, pipe)]
+    workers = [c for c in children if _writes_to(c, pipe)]
+    if all(waits_for_work(w) for w in workers):
+        workers += [c for c in children if c not in workers and any(t.stack.once(_is_in_pool) for t in c.threads)]
+    return workers or writers_of(view, one, pipe)
+
+
+def _is_in_pool(frames: Sequence[Frame]) -> bool:
+    """Does it run in a worker of a pool of multiprocessing?"""
+    return any(f.file.endswith("multiprocessing/pool.py") and f.function == "worker" for f in frames)
 
 
 def pool_rests(view: View, one: Seen) -> bool:
     """Does a process wait for a pool none of whose workers has anything to do?"""
-    workers = _of_pool(one, [c for c in view.children(one) if not c.has_ended and not is_tracker(c)])
+    workers = _of_pool(view, one, [c for c in view.children(one) if not c.has_ended and not is_tracker(c)])
     return bool(workers) and all(waits_for_work(c) and c.motion is not Motion.MOVING for c in workers)
 
 
@@ -185,7 +196,7 @@ def _read_pipe(one: Seen, kernel: Thread | None) -> OpenFile | None:
 
 def writers_of(view: View, one: Seen, pipe: OpenFile) -> list[Seen]:
     """Who holds, or may hold, the writing end of a pipe that a process reads."""
-    return [other for other in view if other.node is one.node and other is not one and _writes_to(other, pipe)]
+    return [other for other in view if other.node is one.node and other.key != one.process_key and _writes_to(other, pipe)]
 
 
 def _writes_to(other: Seen, pipe: OpenFile) -> bool:

@@ -339,6 +339,12 @@ RRD501/hang-sglang-idle-tp1-stopped-tp2 | process 10682 | the other rank of an e
 reward_of_steps      | process 25921: ppid                     | whose child the other end of a connection is
 pool_of_connections  | process 17609: threads[0]               | the main thread in the kernel
 spawned_under_lock-healthy | process 10585                     | the child that reads what it is sent
+texts_by_forkserver-healthy | process 27863: samples           | a fork server
+texts_by_forkserver-healthy | process 27865: files[6]          | where a worker of a pool puts its results
+tokenized_for_others-healthy | process 31733: files[5]         |
+turn_of_condition-healthy | process 26293: async_tasks[1].chain[0].apart | whether a coroutine that sleeps hands anything on
+verified_in_time-healthy | process 21749: ppid                 | whose worker it is
+versions_published-healthy | process 28640                     | who started a server, and may bring what its requests wait for
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
