@@ -94,25 +94,34 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if len(places) < 2:
         if running:
             return Motion.BUSY, _cpu_text(process, thread)
-        if process.window_s and process.cpu_s is not None and not places:
-            return Motion.UNKNOWN, "no stacks"
-        return Motion.UNKNOWN, "one sample only"
-    first = places[0]
-    functions = {()} if is_one else {tuple((f, file) for f, file, _ in p.path) for p in distinct}
-    lines = {()} if is_one else {(p.path, p.op) for p in distinct}
-    passed = not is_one and any(p.kind in _PASSED for p in distinct)
+        is_without = bool(process.window_s) and process.cpu_s is not None and not places
+        return Motion.UNKNOWN, "no stacks" if is_without else "one sample only"
+    parted = None if is_one else _parted(places, distinct, running=running)
+    return parted if parted is not None else _at_one_place(process, distinct, len(places), thread, running=running)
+
+
+def _parted(places: Sequence[Place], distinct: Sequence[Place], *, running: bool) -> tuple[Motion, str] | None:
+    """Motion by looks that met it in other functions or at other lines; None where all met it at one place."""
+    functions = {tuple((f, file) for f, file, _ in p.path) for p in distinct}
+    lines = {(p.path, p.op) for p in distinct}
+    passed = any(p.kind in _PASSED for p in distinct)
     if len(functions) > 1:
         shared = _shared_outer(places)
         # a loop that calls helpers changes its innermost frames only; a step loop changes which phase it is in
-        if shared and shared >= min(len(p.path) for p in places) - 1:
-            loops = running and not passed
-            return (Motion.BUSY, "runs in a loop: innermost frames change") if loops else (Motion.MOVING, "stack changed between samples")
+        if shared and shared >= min(len(p.path) for p in places) - 1 and running and not passed:
+            return Motion.BUSY, "runs in a loop: innermost frames change"
         return Motion.MOVING, "stack changed between samples"
-    if len(lines) > 1:
-        if _waits(places):
-            return Motion.MOVING, "waits at other lines now"
-        return (Motion.MOVING, "came to a wait or left it between samples") if passed else (Motion.BUSY, "same functions, other lines")
-    if first.kind in WAITS_FOR_RAY:
+    if len(lines) < 2:
+        return None
+    if _waits(places):
+        return Motion.MOVING, "waits at other lines now"
+    return (Motion.MOVING, "came to a wait or left it between samples") if passed else (Motion.BUSY, "same functions, other lines")
+
+
+def _at_one_place(process: Process, distinct: Sequence[Place], looks: int, thread: Thread | None, *, running: bool) -> tuple[Motion, str]:
+    """Motion of one that all looks met at one place, by what the kernel counted meanwhile."""
+    kind = distinct[0].kind
+    if kind in WAITS_FOR_RAY:
         if process.object_refs_before:
             return Motion.MOVING, "waits for another object than before"
         # what waits for one object sleeps: it is awake because answers come and the next call follows
@@ -120,27 +129,31 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "wakes up at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
-    if not is_one and len({p.waiter is None for p in distinct}) > 1:
+    if len(distinct) > 1 and len({p.waiter is None for p in distinct}) > 1:
         return Motion.UNKNOWN, "whether it was in the same wait before was not read"
-    if first.kind in _TOLD_BY_WAKING and _slices(process, thread) is None and any(t.run_slices is not None for t in process.threads):
+    if kind in _TOLD_BY_WAKING and _slices(process, thread) is None and any(t.run_slices is not None for t in process.threads):
         return Motion.UNKNOWN, "whether it slept at one place was not read"
-    awake = is_awake(process, thread)
-    if awake and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
-        # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
-        return Motion.BUSY, f"woke up {thread.run_slices if thread is not None else 0} times during the window at one lock"
-    if awake and first.kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
-        return (
-            Motion.MOVING,
-            f"woke up {thread.run_slices if thread is not None else 0} times during the window: what it waits for keeps arriving",
-        )
-    if first.kind is Kind.CODE and thread is not None and thread.state == "R" and (thread.run_slices or 0) > 2 * len(process.samples):
+    if is_awake(process, thread) and (woken := _woken(process, kind, thread)) is not None:
+        return woken
+    if kind is Kind.CODE and thread is not None and thread.state == "R" and (thread.run_slices or 0) > 2 * len(process.samples):
         return Motion.BUSY, "ran when the kernel was asked"
-    flow = _flow(process, first.kind, thread)
+    flow = _flow(process, kind, thread)
     if flow is not None:
         return Motion.MOVING, flow
-    if first.kind is Kind.SOCKET and (process.read_bytes is None) is not (process.written_bytes is None):
+    if kind is Kind.SOCKET and (process.read_bytes is None) is not (process.written_bytes is None):
         return Motion.UNKNOWN, "only its reads or only its writes were counted"
-    return Motion.FROZEN, f"same place in all {len(places)} samples"
+    return Motion.FROZEN, f"same place in all {looks} samples"
+
+
+def _woken(process: Process, kind: Kind, thread: Thread | None) -> tuple[Motion, str] | None:
+    """Motion of one that woke up more often than who only waits; None where its wait has a clock, or tells nothing by waking."""
+    times = f"woke up {thread.run_slices if thread is not None else 0} times during the window"
+    if kind is Kind.LOCK and not _waits_for_gil(process, thread):
+        # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
+        return Motion.BUSY, f"{times} at one lock"
+    if kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
+        return Motion.MOVING, f"{times}: what it waits for keeps arriving"
+    return None
 
 
 def _tries_again(process: Process, places: Sequence[Place], thread: Thread | None) -> bool:
