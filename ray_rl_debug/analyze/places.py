@@ -192,28 +192,8 @@ def _place(
         elif call == "epoll" and not in_task and (runs_loop or (own == 0 and "poll" not in (frames[0].calls or ()))):
             kind, op = Kind.LOOP_IDLE, names[own]  # uvloop leaves no frame of its own
         else:
-            op = names[own]
-            kind = _CALL_KIND.get(call or "", Kind.CODE)
-            op = SYSTEM_V if call == "semaphore" else op
-            if ran and kind is Kind.LOCK and own == 0 and "sleep" in (frames[0].calls or ()):
-                kind, was_left = Kind.SLEEP, True
-            elif sample is not None and sample.active and kind is Kind.LOCK:
-                kind = Kind.CODE
-            elif kind is Kind.LOCK:
-                kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
-            elif kind is Kind.SLEEP and own == 0 and "sleep" not in (frames[0].calls or ("sleep",)):
-                at = _frameless_wait(frames, names, own, in_group)
-                (kind, op), was_left = at or (kind, op), ran and at is not None  # the line waits and does not sleep: it went on meanwhile
-            elif in_group and call == "poll" and own == 0 and _STORE & set(frames[0].calls or ()):
-                kind, op = Kind.RENDEZVOUS, STORE_KEY
-            if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):
-                kind = Kind.SLEEP  # met in the moment between two pauses
-            if kind is Kind.CODE and thread is None and _takes_lock(frames[0], sample):
-                kind = Kind.LOCK  # nobody asked the kernel
-            if kind is Kind.CODE and own == 0 and thread is None and not (sample is not None and sample.active):
-                kind, op = _of_call(frames[0]) or (kind, op)
-            if kind is Kind.CODE and sample is not None and sample.active is False and any(frames[i].file.endswith(_FILE_LIBRARIES) for i in inner):
-                kind, op = Kind.FILE, names[0]
+            kind, op, left = _in_own_code(frames, names, own, call, sample, thread, in_group=in_group)
+            was_left = was_left or left
             timed = kind is Kind.SLEEP
             if kind in (Kind.CODE, Kind.LOCK) and (together := coordinated(frames, own)) is not None:
                 kind, op, spins = Kind.COLLECTIVE, together, True
@@ -236,6 +216,35 @@ def _place(
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
+
+
+def _in_own_code(
+    frames: Sequence[Frame], names: Sequence[str], own: int, call: str | None, sample: ThreadSample | None, thread: Thread | None, *, in_group: bool
+) -> tuple[Kind, str, bool]:
+    """The place of a thread that stands in somebody's own code, by its system call and by what the line calls; and whether it has left it since."""
+    kind, op = _CALL_KIND.get(call or "", Kind.CODE), SYSTEM_V if call == "semaphore" else names[own]
+    ran, was_left, calls = may_have_left(thread), False, frames[0].calls or ()
+    is_active = sample.active if sample is not None else None
+    if ran and kind is Kind.LOCK and own == 0 and "sleep" in calls:
+        kind, was_left = Kind.SLEEP, True
+    elif is_active and kind is Kind.LOCK:
+        kind = Kind.CODE
+    elif kind is Kind.LOCK:
+        kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
+    elif kind is Kind.SLEEP and own == 0 and "sleep" not in (frames[0].calls or ("sleep",)):
+        at = _frameless_wait(frames, names, own, in_group)
+        (kind, op), was_left = at or (kind, op), ran and at is not None  # the line waits and does not sleep: it went on meanwhile
+    elif in_group and call == "poll" and own == 0 and not _STORE.isdisjoint(calls):
+        kind, op = Kind.RENDEZVOUS, STORE_KEY
+    if kind is Kind.CODE and own == 0 and "sleep" in calls:
+        kind = Kind.SLEEP  # met in the moment between two pauses
+    if kind is Kind.CODE and thread is None and _takes_lock(frames[0], sample):
+        kind = Kind.LOCK  # nobody asked the kernel
+    if kind is Kind.CODE and own == 0 and thread is None and not is_active:
+        kind, op = _of_call(frames[0]) or (kind, op)
+    if kind is Kind.CODE and is_active is False and any(f.file.endswith(_FILE_LIBRARIES) for f in frames[:own]):
+        kind, op = Kind.FILE, names[0]
+    return kind, op, was_left
 
 
 def _of_call(frame: Frame) -> tuple[Kind, str] | None:
