@@ -27,9 +27,9 @@ _POLLS = frozenset({"poll", "select", "epoll"})
 
 def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From workers between two tasks, for whom somebody waits, to those who could give them the next: they are no culprits themselves."""
-    asked = {e.target for e in edges_of(known, *_FED) if e.target in view.seen}
+    asked = {key for key in {e.target for e in edges_of(known, *_FED)} if key in view.seen and view.seen[key].is_idle}
     # of workers that take from one queue in turns, one holds its lock while it waits there
-    asked |= {e.target for e in edges_of(known, Why.SEMAPHORE) if e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
+    asked |= {e.target for e in edges_of(known, Why.SEMAPHORE) if e.source in asked and e.target in view.seen}
     hand_on = {e.source for e in edges_of(known, Why.CHILD_QUEUE)}  # who rests while its own workers are at work has had its task
     waiting = {e.source for e in known} if asked else set[str]()
     pending, done = deque(sorted(asked)), set[str]()
