@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable
 
@@ -65,95 +66,128 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_block(heads: Iterable[Head]) -> Block | None:
     """The traceback whose first line comes first in `heads`; None when nothing of a traceback follows that line."""
-    kept: list[str] = []
-    finals: list[str] = []
-    frames: list[tuple[str, str, str]] = []
-    first_frames: list[tuple[str, str, str]] | None = None
-    of_callers: list[tuple[str, str, str]] = []
-    raised_again: list[tuple[str, str, str]] | None = None
-    remote: str | None = None
-    message: list[str] = []
-    taken: list[int] = []
-    same: Head | None = None
-    begun: Head | None = None
-    framed: Head | None = None
-    in_frames, strangers, last_at = True, 0, 0
+    reader: _Reader | None = None
     for number, head in enumerate(heads):
         if number > MAX_LINES:
             break
-        if same is None:
-            same = begun = head
-            kept.append(head.text)
-            taken.append(number)
-            remote = head.text if REMOTE.search(head.text) else None
-            continue
-        if number == 1 and head.writer == LogWriter() and FRAME.match(head.text):
-            same = msgspec.structs.replace(same, writer=LogWriter())  # marks stand in the first line of a record only
-        if not _is_same(head, same):
-            strangers += 1
-            if strangers > MAX_STRANGERS or (finals and not in_frames):
-                break
-            continue
-        text = _GROUP.sub("", head.text) if head.text.startswith(("|", "+")) else head.text
-        if in_frames:
-            if found := FRAME.match(text):
-                frames.append((found["file"], found["line"], found["function"] or "?"))
-                framed = head
-            elif START in text:
-                if not frames and not finals:
-                    break  # another one begins: nothing of this one followed
-            elif not text or _MARKS.match(text) or (head.indent > same.indent and not EXCEPTION.match(text)):
-                pass  # a line of source below its frame
-            elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
-                finals.insert(0 if raised_again is not None else len(finals), text)
-                last_at = last_at if raised_again is not None else len(taken)
-                in_frames, message = REMOTE.search(text) is not None, []
-                if in_frames:
-                    # The frames so far are the caller's.
-                    remote = text if first_frames is None else remote
-                    of_callers, frames = of_callers or frames, []
-                elif first_frames is None:
-                    first_frames = frames
-            elif framed is not None and taken[-1] == number - 1 and FRAME.match(kept[-1]) and _is_marked_alike(head, framed):
-                pass  # the same where a collector took the blanks off and marks every line
-            elif _begins_record(head, begun) or (not frames and number > MAX_WITHOUT_FRAME):
-                break  # another record begins: the traceback was cut
-        elif _CHAIN.match(text):
-            in_frames, frames, message = True, [], []
-        elif text.startswith(_ORIGINAL) and raised_again is None:
-            in_frames, raised_again, frames, first_frames, message = True, frames, [], None, []
-        elif START in text:
-            break  # of its own
-        elif not text:
-            continue
-        elif len(message) >= MAX_MESSAGE or _begins_record(head, begun) or _PROMPT.match(text):
+        if reader is None:
+            reader = _Reader(head)
+        elif reader.take(number, head) is _Step.STOP:
             break
-        else:
-            message.append(text)
-            if RESULT.match(text) or _is_same_record(head, same):
-                taken.append(number)
-            continue
-        kept.append(text)
-        taken.append(number)
-    if begun is None or (not frames and not finals):
-        return None
-    outermost = raised_again or frames
-    last = finals[-1] if finals else ""
-    first = finals[0] if finals and finals[0] != last else None
-    return Block(
-        last=last,
-        first=first,
-        frame=_innermost(first_frames or frames or of_callers),
-        lines=tuple(kept),
-        head=begun,
-        message=tuple(message),
-        ran_text=_ran_text(first_frames or frames or of_callers),
-        taken=tuple(taken),
-        remote=remote,
-        begins_in=outermost[0][0] if outermost else None,
-        is_caught=_is_caught(*outermost[0]) if outermost else None,
-        last_at=last_at,
-    )
+    return reader.block() if reader is not None else None
+
+
+_Frame = tuple[str, str, str]
+"""File, line and function."""
+
+
+class _Step(enum.Enum):
+    """What becomes of a line, and so of those behind it."""
+
+    KEEP = enum.auto()
+    SKIP = enum.auto()
+    STOP = enum.auto()
+
+
+class _Reader:
+    """Reads a traceback line by line: its frames up to the error, then its message, and again where another one is chained to it."""
+
+    def __init__(self, first: Head) -> None:
+        self.begun = self.same = first
+        self.kept, self.taken = [first.text], [0]
+        self.remote = first.text if REMOTE.search(first.text) else None
+        self.frames: list[_Frame] = []
+        self.first_frames: list[_Frame] | None = None
+        self.of_callers: list[_Frame] = []
+        self.raised_again: list[_Frame] | None = None
+        self.finals: list[str] = []
+        self.message: list[str] = []
+        self.framed: Head | None = None
+        self.in_frames, self.strangers, self.last_at = True, 0, 0
+
+    def take(self, number: int, head: Head) -> _Step:
+        """The next line, the `number`-th of those given."""
+        if number == 1 and head.writer == LogWriter() and FRAME.match(head.text):
+            self.same = msgspec.structs.replace(self.same, writer=LogWriter())  # marks stand in the first line of a record only
+        if not _is_same(head, self.same):
+            self.strangers += 1
+            return _Step.STOP if self.strangers > MAX_STRANGERS or (self.finals and not self.in_frames) else _Step.SKIP
+        text = _GROUP.sub("", head.text) if head.text.startswith(("|", "+")) else head.text
+        step = self._among_frames(number, head, text) if self.in_frames else self._behind_error(number, head, text)
+        if step is _Step.KEEP:
+            self.kept.append(text)
+            self.taken.append(number)
+        return step
+
+    def _among_frames(self, number: int, head: Head, text: str) -> _Step:
+        """A frame, a line of source, or the error at the end of them."""
+        if found := FRAME.match(text):
+            self.frames.append((found["file"], found["line"], found["function"] or "?"))
+            self.framed = head
+        elif START in text:
+            if not self.frames and not self.finals:
+                return _Step.STOP  # another one begins: nothing of this one followed
+        elif not text or _MARKS.match(text) or (head.indent > self.same.indent and not EXCEPTION.match(text)):
+            pass  # a line of source below its frame
+        elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= self.same.indent and self.frames):
+            self._take_error(text)
+        elif self.framed is not None and self.taken[-1] == number - 1 and FRAME.match(self.kept[-1]) and _is_marked_alike(head, self.framed):
+            pass  # the same where a collector took the blanks off and marks every line
+        elif _begins_record(head, self.begun) or (not self.frames and number > MAX_WITHOUT_FRAME):
+            return _Step.STOP  # another record begins: the traceback was cut
+        return _Step.KEEP
+
+    def _take_error(self, text: str) -> None:
+        is_first = self.raised_again is not None
+        self.finals.insert(0 if is_first else len(self.finals), text)
+        self.last_at = self.last_at if is_first else len(self.taken)
+        self.in_frames, self.message = REMOTE.search(text) is not None, []
+        if self.in_frames:  # the frames so far are the caller's
+            self.remote = text if self.first_frames is None else self.remote
+            self.of_callers, self.frames = self.of_callers or self.frames, []
+        elif self.first_frames is None:
+            self.first_frames = self.frames
+
+    def _behind_error(self, number: int, head: Head, text: str) -> _Step:
+        """A chained traceback, or a line of the message."""
+        if _CHAIN.match(text):
+            self.in_frames, self.frames, self.message = True, [], []
+            return _Step.KEEP
+        if text.startswith(_ORIGINAL) and self.raised_again is None:
+            self.in_frames, self.raised_again, self.frames, self.first_frames, self.message = True, self.frames, [], None, []
+            return _Step.KEEP
+        if START in text:
+            return _Step.STOP  # of its own
+        if not text:
+            return _Step.SKIP
+        if len(self.message) >= MAX_MESSAGE or _begins_record(head, self.begun) or _PROMPT.match(text):
+            return _Step.STOP
+        self.message.append(text)
+        if RESULT.match(text) or _is_same_record(head, self.same):
+            self.taken.append(number)
+        return _Step.SKIP
+
+    def block(self) -> Block | None:
+        """What was read; None without a frame and an error."""
+        if not self.frames and not self.finals:
+            return None
+        outermost = self.raised_again or self.frames
+        inner = self.first_frames or self.frames or self.of_callers
+        last = self.finals[-1] if self.finals else ""
+        return Block(
+            last=last,
+            first=self.finals[0] if self.finals and self.finals[0] != last else None,
+            frame=_innermost(inner),
+            lines=tuple(self.kept),
+            head=self.begun,
+            message=tuple(self.message),
+            ran_text=_ran_text(inner),
+            taken=tuple(self.taken),
+            remote=self.remote,
+            begins_in=outermost[0][0] if outermost else None,
+            is_caught=_is_caught(*outermost[0]) if outermost else None,
+            last_at=self.last_at,
+        )
 
 
 def _begins_record(head: Head, first: Head | None) -> bool:
@@ -191,7 +225,7 @@ _WRITTEN = re.compile(r"^(?:/private)?/(?:var/)?(?:tmp|dev/shm)/(?!ray/)|^/(?:sa
 """Where a program writes the code that it tries, and where images of tasks hold it; Ray keeps the code of a job itself below ``/tmp/ray``."""
 
 
-def _ran_text(frames: list[tuple[str, str, str]]) -> bool:
+def _ran_text(frames: list[_Frame]) -> bool:
     """`exec` calls the text ``<string>``, as ``python -c`` does; another name, such as ``<candidate>``, the program has given it itself.
 
     So it has code that it wrote into a folder for passing files.
@@ -208,7 +242,7 @@ _OWN_TEXT = re.compile(
 """Not what Python, IPython and libraries (attrs, numpy, torch.fx) call text that they compile."""
 
 
-def _innermost(frames: list[tuple[str, str, str]]) -> str | None:
+def _innermost(frames: list[_Frame]) -> str | None:
     """The innermost frame of code that is no library; of libraries alone, the innermost."""
     if not frames:
         return None
