@@ -23,29 +23,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.await_chains import is_read_in_part, serves_by_name
-from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks, went_on
+from ray_rl_debug.analyze.await_chains import serves_by_name
+from ray_rl_debug.analyze.coroutines import left_behind, line_of
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.locks_in_ring import ring_of_threads
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.lost_ends import may_lack_holder
-from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
-from ray_rl_debug.analyze.pauses import has_loop
 from ray_rl_debug.analyze.pools import ends_in_vain, feeder_at_work, held_feeder, lacks_taker
-from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
-from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, living_workers, takes_results, waits_for_work
+from ray_rl_debug.analyze.waits_children import is_tracker, living_workers
 from ray_rl_debug.analyze.waits_semaphores import STARTED_TOGETHER_S, lost_lock, lost_reader
-from ray_rl_debug.analyze.whole_looks import lacks_coroutines, lacks_new_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.rules.lock_excuses import LOCKS, Case, Helpers, case_of, helpers_of, is_blind, is_excused, is_forked
 from ray_rl_debug.rules.rings import remedy_of, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.rings_of_threads import finding_of_ring
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
@@ -54,36 +50,6 @@ from ray_rl_debug.rules.told_locks import finding_of, finding_of_gone, gone_thre
 ID = "RRD503"
 NAME = "lock deadlock"
 CAUSE = Cause.LOCK_DEADLOCK
-
-
-def _lacks_main(one: Seen, thread: SeenThread) -> bool:
-    """Is only a thread shown that Python started, and none that began the program?"""
-    if not thread.frames:
-        return False
-    outermost = thread.frames[-1]
-    is_started = outermost.file.endswith("threading.py") and outermost.function.rsplit(".", 1)[-1] in ("_bootstrap", "_bootstrap_inner")
-    return is_started and not any(t.is_main for t in one.threads)
-
-
-def _are_at_locks(one: Seen) -> bool:
-    """Were several threads shown, and all of them at locks? Whoever chose them did so for that."""
-    return len(one.threads) > 1 and all(t.place.kind is Kind.LOCK and t.place.path for t in one.threads)
-
-
-def _has_company(scene: Scene, one: Seen) -> bool:
-    """Were stacks of other processes given too? Of one alone its writer thinks that it is the one that hangs."""
-    return any(s.threads and s is not one for s in scene.view)
-
-
-def _works(thread: SeenThread) -> bool:
-    """Of stacks alone: does a thread read, write or compute, by the name of its function or as the tool said when it met it awake?"""
-    return moves_data(thread) or (thread.kernel is None and thread.place.kind is Kind.CODE and bool(thread.sample.active))
-
-
-_IN_CALLS = frozenset({Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.FLOCK, Kind.CUDA})
-_LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
-_ENDED_BY_THREAD = frozenset({Kind.JOIN, Kind.SOCKET})
-"""Waits for one known thread: the joined one, or the one that has to send the rest of a stream before it is answered."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -100,66 +66,23 @@ def detect(scene: Scene) -> Iterator[Found]:
         elif (name := gone_thread(one)) is not None:
             yield Found(finding=finding_of_gone(one, name, (ID, NAME, CAUSE)), explains=frozenset(root.nodes))
     for root, one in (*scene.process_roots(), *_at_own_locks(scene), *_closed_drivers(scene)):
-        thread = one.telling
-        if thread is None or one.is_stopped or one.is_at_work or ring_of_threads(one):
-            continue
-        joins = thread.place.kind in _ENDED_BY_THREAD and one.followed is not None
-        at_lock = thread.place.kind is Kind.LOCK and (scene.view.by_hand or _is_forked_alone(one, thread))
-        if not thread.place.path and not joins and not at_lock:
-            continue  # a thread of a library, and no end of a program that joins its threads; native frames alone may tell a lock
-        if scene.view.by_hand and _lacks_main(one, thread) and not _are_at_locks(one):
-            continue  # the thread that may release it was not shown
-        if scene.view.by_hand and not root.waiters and wakes_by_itself(one.process.python, thread.frames) and _has_company(scene, one):
-            continue  # the turn of a loop: nobody waits for it, and it looks again without being woken
-        if scene.view.by_hand and any(t.place.kind in WAITS_FOR_RAY for t in one.threads if t is not thread):
-            continue  # that thread waits for an answer from outside of the process, and may release this one then
-        if scene.view.by_hand and joins and one.followed is not None and (one.followed.place.kind in _IN_CALLS or _works(one.followed)):
-            continue  # the thread that it joins stands in a call of its own, or computes: that one is the cause
-        lost = thread.place.kind is Kind.MP_QUEUE and (_no_child_works(scene, one) or ends_in_vain(one))
-        nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
-        if thread.place.kind not in _LOCKS and not lost and not nested and not joins:
-            continue
-        if thread.place.kind is Kind.LOCK and not _asleep(thread):
-            continue
-        if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
-            continue  # a coroutine or a process of it goes on, and may complete the future
-        if thread.place.kind in ENDED_BY_LOOPS and went_on(one.process) and scene.hope(one) is not Outlook.STANDS:
-            continue  # a coroutine went on, and may bring what it waits for
-        if thread.place.kind is Kind.EVENT and any(takes_results(t) for t in one.threads if t is not thread) and scene.children_move(one):
-            continue  # the thread that takes the results of a pool runs what the program has asked for when one comes
-        if thread.place.kind is Kind.FUTURE and scene.view.by_hand and len(one.threads) == 1:
-            continue  # whoever completes a future is another thread, and the file shows none
-        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t) and not t.is_apart]
-        if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
-            continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
-        at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not t.listens]
-        pauses = [t for t in at_work if t.place.timed]
-        if joins and one.followed is not None:
-            # the thread that it joins is known: only whoever does something between two pauses may help that one
-            in_vain = one.followed.place.kind in _LOCKS
-            helpers = [t for t in pauses if is_awake(one.process, t.kernel)] if in_vain else [one.followed]
-            pauses = at_work = [t for t in helpers if t.place.timed]
-        # at a plain lock whoever sleeps may hold it: named, where it slept all through the window
-        is_open = bool(pauses) and thread.place.kind is Kind.LOCK and not any(is_awake(one.process, t.kernel) for t in pauses)
-        if len(pauses) < len(at_work) or (pauses and not is_open and scene.hope(one) is not Outlook.STANDS):
-            continue  # somebody in the process still works and may release it
-        others = sorted((t for t in others if t not in at_work and not t.listens), key=lambda t: not _shares_file(t, thread))
+        case = case_of(scene, root, one)
+        if case is not None and not is_excused(case) and (helpers := helpers_of(case)) is not None:
+            yield _inside(case, helpers)
+
+
+def _inside(case: Case, helpers: Helpers) -> Found:
+    """Of a process whose thread waits inside of it."""
+    scene, one = case.scene, case.one
+    parents: list[Seen] = []
+    if case.kind is Kind.LOCK and is_forked(one, case.thread):  # they brought the lock into it
         known = [e for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.certainty is not Certainty.POSSIBLE]
         parents = [scene.view.seen[e.source] for e in known if e.source in scene.view.seen]
-        if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
-            parents = []  # they brought no lock into it
-        # a pool has processes, and none of them was seen
-        blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
-        blind = blind or (thread.place.kind is Kind.FUTURE and has_loop(one) and one.process.async_tasks == ())
-        # in which code of the program a coroutine waits for an answer: that may be what it brings
-        half_read = lacks_coroutines(one.process) or any(map(is_read_in_part, one.process.async_tasks or ()))
-        blind = blind or (thread.place.kind in ENDED_BY_LOOPS and half_read)
-        blind = blind or (thread.place.kind in _LOCKS and lacks_new_thread(one.process))
-        certainty = Certainty.POSSIBLE if blind or pauses or (lost and held_feeder(one) is None and not _lost_one(scene, one)) else Certainty.LIKELY
-        yield Found(
-            finding=_finding(scene, one, others or (pauses if is_open else []), parents, certainty, lost=lost),
-            explains=frozenset([*root.nodes, *(p.key for p in parents)]),
-        )
+    is_doubtful = case.lost and held_feeder(one) is None and not _lost_one(scene, one)
+    certainty = Certainty.POSSIBLE if is_blind(case) or helpers.pausing or is_doubtful else Certainty.LIKELY
+    others = helpers.waiting or (helpers.pausing if helpers.is_open else [])
+    explains = frozenset([*case.root.nodes, *(p.key for p in parents)])
+    return Found(finding=_finding(scene, one, others, parents, certainty, lost=case.lost), explains=explains)
 
 
 def _at_own_file(scene: Scene) -> Iterator[Found]:
@@ -234,7 +157,7 @@ def _closed_drivers(scene: Scene) -> Iterator[tuple[Root, Seen]]:
 def _waits_inside(one: Seen, thread: SeenThread) -> bool:
     """Does a thread wait for another one, without a limit, and not for its next piece of work?"""
     at = thread.place.path[0][0]
-    return thread.place.kind in _LOCKS and not serves_by_name(at) and not wakes_by_itself(one.process.python, thread.frames) and not thread.listens
+    return thread.place.kind in LOCKS and not serves_by_name(at) and not wakes_by_itself(one.process.python, thread.frames) and not thread.listens
 
 
 def _rings(scene: Scene) -> Iterator[Found]:
@@ -293,12 +216,6 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
             yield Found(finding=finding, explains=frozenset(root.nodes), rests_on=frozenset([client.key, server.key]))
 
 
-def _no_child_works(scene: Scene, one: Seen) -> bool:
-    """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
-    children = [c for c in scene.view.children(one) if not is_tracker(c)]
-    return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
-
-
 def _lost_one(scene: Scene, one: Seen) -> bool:
     """Has a worker of its pool ended, or does one replace another? Else one that was not seen may well have the task.
 
@@ -311,29 +228,6 @@ def _lost_one(scene: Scene, one: Seen) -> bool:
     replaced = bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
     lacks_reader = lost_reader(scene.view, one) and not may_lack_holder(scene.view, one)
     return replaced or any(c.has_ended for c in children) or lacks_taker(one) or ends_in_vain(one) or lacks_reader
-
-
-def _runs_thread_pool(one: Seen) -> bool:
-    """Are workers of a pool threads of the process itself?"""
-    return any(f.file.endswith("multiprocessing/pool.py") and f.function == "worker" for t in one.threads if t is not one.telling for f in t.frames)
-
-
-def _is_forked(one: Seen, thread: SeenThread) -> bool:
-    return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
-
-
-def _is_forked_alone(one: Seen, thread: SeenThread) -> bool:
-    """Is it the one thread of a process that was forked, so that whoever had the lock was left behind?"""
-    return _is_forked(one, thread) and len(one.process.threads) == 1 and kernel_call(thread.kernel) == "futex"
-
-
-def _shares_file(other: SeenThread, waiting: SeenThread) -> bool:
-    """Is it in a file that the waiting one is in? A lock is mostly taken where it is waited for, so it is named before others."""
-    return not {file for _, file, _ in other.place.path}.isdisjoint(file for _, file, _ in waiting.place.path)
-
-
-def _asleep(thread: SeenThread) -> bool:
-    return thread.kernel is None or thread.kernel.state == "S"
 
 
 def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, *, lost: bool) -> Finding:
