@@ -18,22 +18,19 @@ Not this when
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from ray_rl_debug.analyze.await_chains import is_read_in_part
-from ray_rl_debug.analyze.clocks import wakes_soon
 from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_own_reason, waiting_thread
-from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call, opens_named_pipe
+from ray_rl_debug.analyze.kernel_calls import kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.own_file_locks import own_lock_tried
-from ray_rl_debug.analyze.pauses import ANSWER_S, may_wake_soon, sleeps, starved_loops
+from ray_rl_debug.analyze.pauses import starved_loops
 from ray_rl_debug.analyze.pools import ends_in_vain
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.prompts import awaits_user
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -41,20 +38,16 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.unwoken_loops import unwoken
 from ray_rl_debug.analyze.waits_async import INPUT
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
-from ray_rl_debug.model.snapshot import AsyncTask
-from ray_rl_debug.rules.answers import may_come
+from ray_rl_debug.rules.blocked_io_judged import Wait, judged
 from ray_rl_debug.rules.blocked_io_words import SOCKETS, owes, remedy, stands, waits_in_vain
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import (
     Found,
     Judgement,
     Scene,
-    judge,
     make_finding,
-    may_go_on,
     proc_evidence,
     stack_evidence,
-    weaker,
 )
 from ray_rl_debug.rules.told_locks import told_of
 
@@ -67,7 +60,6 @@ _DRIVER = re.compile(r"nvidia_|_nv\d|rm_ioctl|uvm_|amdgpu_|kfd_|davinci_")
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
 _PEERS = SOCKETS | {Why.FILE_LOCK}
-_AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _FEW = 2
 _LOOPBACK = ("127.", "[::1]")
 _MET_AT = {
@@ -167,36 +159,6 @@ def _is_deaf(one: Seen) -> bool:
     return in_thread and bool(threads) and all(kernel_call(t) == "futex" or t.tid in starved_loops(one) for t in threads)
 
 
-def _serves_in_coroutines(one: Seen) -> bool:
-    """Is it an idle server with coroutines that wait for others than the clock? One that was not read may have the request."""
-    return one.is_idle and any(t.awaited is not None and t.awaited.kind != "sleep" for t in _tasks(one))
-
-
-def _tasks(one: Seen) -> Sequence[AsyncTask]:
-    return one.process.async_tasks or ()
-
-
-def _which_may_send(client: Seen, server: Seen, *, in_ring: bool) -> Sequence[AsyncTask]:
-    """Coroutines one of which may send what is waited for: of an idle server; where each waits for the other, of both."""
-    return [*(_tasks(server) if server.is_idle else ()), *(_tasks(client) if in_ring and client.is_idle else ())]
-
-
-def _lacks_other_end(scene: Scene, one: Seen) -> bool:
-    """Does it wait for a child, at a socket or a pipe, where no child of it, no connection and nobody at the other end was seen?"""
-    if one.kind is Kind.FILE:  # of which the end may be nobody's, or that of a child that has ended, whose parent was not read
-        return any(s.has_ended and s.process.ppid is None for s in scene.view if s.node is one.node)
-    if one.kind is Kind.CHILD:
-        return not scene.view.children(one)
-    return one.kind is Kind.SOCKET and not any(s.state == "ESTABLISHED" for s in one.process.sockets or ())
-
-
-def _may_be_given(scene: Scene, one: Seen) -> bool:
-    """Does it look again and again for a lock, and not wait for one in the kernel, while somebody on its machine works who may have it?"""
-    thread = waiting_thread(one)
-    looks = thread is not None and kernel_call(thread.kernel) not in ("flock", "fcntl")
-    return looks and any(other.is_at_work for other in scene.view if other.node is one.node and other is not one)
-
-
 def _is_io(one: Seen) -> bool:
     thread = waiting_thread(one)
     if thread is None:
@@ -226,77 +188,25 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
 def _found(
     scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str], *, may_answer: bool = True
 ) -> Iterator[Found]:
-    verdict, judged = judge(scene, client), client
-    if edge is None and client.kind is Kind.FLOCK and verdict.certainty is Certainty.LIKELY and _may_be_given(scene, client):
-        verdict = Judgement(certainty=Certainty.POSSIBLE, reason="for which lock it looks was not read, and somebody works who may have it")
-    if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
-        verdict, judged = judge(scene, server), server  # it works: without a history of such calls nobody knows how long that takes
-    kernel = client.telling.kernel if server is None and client.kind is Kind.SOCKET and client.telling is not None else None
-    fd = descriptor(kernel)
-    if fd is not None and scene.usual_s(client) is None:
-        hope = may_come(scene, client, {fd})
-        # of two that are as unsure, this one says why
-        verdict = verdict if hope is None else _surely(Judgement(certainty=Certainty.POSSIBLE, reason=hope), verdict)
-    if server is not None and edge is not None and edge.why is Why.CHILD and server.threads:
-        verdict = _surely(verdict, of_child := judge(scene, server))
-        judged = server if verdict is of_child else judged
-    if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
-        verdict = _surely(verdict, _judge_end(scene, client, server, edge))
-    if server is not None and edge is not None and edge.why in SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
-        # none of those that were read has the request
-        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
-    elif server is not None and edge is not None and any(map(is_read_in_part, _which_may_send(client, server, in_ring=not may_answer))):
-        verdict = _surely(
-            verdict, Judgement(certainty=Certainty.POSSIBLE, reason="one of its coroutines was read only in part: what it waits for is not known")
-        )
-    if edge is None and (scene.usual_s(client) is None or client.kind is Kind.FILE) and _lacks_other_end(scene, client):
-        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="whom it waits for was not seen"))
+    wait = Wait(scene, client, server, who, edge, may_answer)
+    verdict, one = judged(wait)
     if verdict.certainty is None:
         return
-    waiting = waiting_thread(client)
-    kind = waiting.place.kind if waiting else None
-    is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
-    wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
-    wanted = "room in the input" if edge is not None and edge.op == INPUT else wanted
-    is_server_named = server is not None and edge is not None and [w.pid for w in who] == [server.process.pid]
-    evidence = [stack_evidence(server)] if server is not None and (is_async or is_server_named) else []
-    if server is None or not is_async:
-        evidence.append(stack_evidence(client))
-    if server is not None and edge is not None and edge.why in SOCKETS:
-        evidence += [stack_evidence(server, thread=t) for t in handlers(server)[:_FEW]]
-    at = ""
-    if edge is not None:
-        evidence.append(Evidence(kind="socket" if edge.why in SOCKETS else "lock", where=client.where(), text=edge.evidence))
-        answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
-        at = f" {'of' if is_async else 'for'} {answerer}"
-    thread, reason = waiting_thread(client), verdict.reason if judged is client else client.motion_reason
-    is_named_pipe = thread is not None and opens_named_pipe(thread.kernel)
-    if thread is not None and thread.kernel is not None:
-        call = kernel_call(thread.kernel) or thread.kernel.call
-        state = f"state {thread.kernel.state}, " if thread.kernel.state != "?" else ""
-        opens = ": it opens a named pipe, and nobody has its other end open" if is_named_pipe else ""
-        evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}{opens}; {reason}"))
-    else:
-        evidence.append(proc_evidence(client, reason))
-    if judged is not client:
-        evidence.append(proc_evidence(judged, verdict.reason))
-    summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else waits_in_vain(client, edge, at, kind)}"
-    if is_server_named and server is not None and edge is not None:
-        waits = f"its coroutines await {wanted}" if is_async else client.at()
-        summary = f"{stands(server)}, and {owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
+    thread = waiting_thread(client)
+    kind = thread.place.kind if thread is not None else None
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         verdict.certainty,
-        summary,
+        _summary(wait, kind),
         who=who,
-        evidence=evidence,
+        evidence=_evidence(wait, verdict, one),
         remedy=remedy(
             kind if edge is None else _MET_AT.get(edge.why, kind),
             edge,
-            op=waiting.place.op if waiting is not None else "",
-            is_named_pipe=is_named_pipe,
+            op=thread.place.op if thread is not None else "",
+            is_named_pipe=thread is not None and opens_named_pipe(thread.kernel),
             is_driver=client.telling is not None and any(_DRIVER.match(f.function) for f in client.telling.frames if f.file == "kernel"),
         ),
         phase=client.phase,
@@ -304,32 +214,44 @@ def _found(
     yield Found(finding=finding, explains=explains)
 
 
-def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
-    """May what is waited for still come? Agents await programs all the time, and most end: a young one may well end too.
-
-    Not one that stands at a file or pipe; and a pipe that is full shows that its reader sleeps too long.
-    """
-    likely = Judgement(certainty=Certainty.LIKELY, reason=end.motion_reason)
-    is_old = end.process.kind == "child" and end.age_s is not None and end.age_s >= ANSWER_S
-    waiting = waiting_thread(client)
-    if is_old or (edge.why is Why.PIPE and waiting is not None and kernel_call(waiting.kernel) == "write"):
-        return likely
-    goes_on = may_go_on(scene, end)
-    kernel = end.telling.kernel if end.telling is not None and sleeps(end) else None
-    wakes = sleeps(end) and (kernel is None or may_wake_soon(kernel))
-    if goes_on is None and edge.why not in SOCKETS and wakes:  # which thread of a server has the request is not known
-        goes_on = "the process at the other end sleeps and will wake by itself"
-    if goes_on is None and kernel is not None and kernel.run_slices is None and wakes_soon(kernel):
-        goes_on = "how often the process at the other end woke up was not read"  # who looks again and again is the one that does not answer
-    if goes_on is not None:
-        return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
-    if edge.why is not Why.AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
-        return likely
-    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits has run for {end.age_s:.0f} s and may still end")
+def _is_async(wait: Wait) -> bool:
+    return wait.edge is not None and wait.edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
 
 
-def _surely(one: Judgement, other: Judgement) -> Judgement:
-    """The less sure of two: a wait for a child is as hung as the child."""
-    if one.certainty is None or other.certainty is None:
-        return one if one.certainty is None else other
-    return one if weaker(one.certainty, other.certainty) is one.certainty else other
+def _names_server(wait: Wait) -> bool:
+    return wait.server is not None and wait.edge is not None and [w.pid for w in wait.who] == [wait.server.process.pid]
+
+
+def _summary(wait: Wait, kind: Kind | None) -> str:
+    client, server, edge, is_async = wait.client, wait.server, wait.edge, _is_async(wait)
+    wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
+    wanted = "room in the input" if edge is not None and edge.op == INPUT else wanted
+    if server is not None and edge is not None and _names_server(wait):
+        waits = f"its coroutines await {wanted}" if is_async else client.at()
+        return f"{stands(server)}, and {owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
+    at = ""
+    if edge is not None:
+        answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else wait.scene.who(edge.target).label
+        at = f" {'of' if is_async else 'for'} {answerer}"
+    return f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else waits_in_vain(client, edge, at, kind)}"
+
+
+def _evidence(wait: Wait, verdict: Judgement, one: Seen) -> list[Evidence]:
+    """The stacks of both ends, what joins them, and the kernel's side; `one` is whose facts tell that it hangs."""
+    client, server, edge, is_async = wait.client, wait.server, wait.edge, _is_async(wait)
+    found = [stack_evidence(server)] if server is not None and (is_async or _names_server(wait)) else []
+    if server is None or not is_async:
+        found.append(stack_evidence(client))
+    if server is not None and edge is not None and edge.why in SOCKETS:
+        found += [stack_evidence(server, thread=t) for t in handlers(server)[:_FEW]]
+    if edge is not None:
+        found.append(Evidence(kind="socket" if edge.why in SOCKETS else "lock", where=client.where(), text=edge.evidence))
+    thread, reason = waiting_thread(client), verdict.reason if one is client else client.motion_reason
+    if thread is not None and thread.kernel is not None:
+        call = kernel_call(thread.kernel) or thread.kernel.call
+        state = f"state {thread.kernel.state}, " if thread.kernel.state != "?" else ""
+        opens = ": it opens a named pipe, and nobody has its other end open" if opens_named_pipe(thread.kernel) else ""
+        found.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}{opens}; {reason}"))
+    else:
+        found.append(proc_evidence(client, reason))
+    return found if one is client else [*found, proc_evidence(one, verdict.reason)]
