@@ -291,12 +291,25 @@ def is_blind(one: Seen) -> bool:
 def _lacks_coroutine(one: Seen) -> bool:
     """Does a coroutine wait for others, and were those not read? Or were only such read as go round apart, and not the one that its loop runs?"""
     tasks = one.process.async_tasks or ()
-    if tasks and all(map(is_apart, tasks)) and any(t.stack.once(_runs_to_end) for t in one.threads):
+    if tasks and _lacks_main_coroutine(one):
         return True
     known = {t.address for t in tasks}
     awaited = [t.awaited.tasks for t in tasks if t.awaited is not None and t.awaited.tasks]
     # of several that are awaited some may be done; a timer of none that was read is of one that is not
     return any(map(known.isdisjoint, awaited)) or (untold_timers(one) > 0 and not all(map(known.issuperset, awaited)))
+
+
+def _lacks_main_coroutine(one: Seen) -> bool:
+    return all(map(is_apart, one.process.async_tasks or ())) and any(t.stack.once(_runs_to_end) for t in one.threads)
+
+
+def is_blind_beside(one: Seen) -> bool:
+    """Does a loop rest beside the thread that counts, and is not known what a coroutine of it does? That one may do what others wait for."""
+    beside = any(t.place.kind is Kind.LOOP_IDLE and t.stack.once(_runs_to_end) for t in one.threads)
+    if one.is_idle or not beside:
+        return False
+    tasks = one.process.async_tasks
+    return tasks is None or _lacks_main_coroutine(one) or any(t.stable is None and is_on_its_way(t) and not is_apart(t) for t in tasks)
 
 
 def _runs_to_end(frames: Sequence[Frame]) -> bool:

@@ -19,8 +19,8 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, OpenFile, Thread
 
-CHILD = ("child ", "a child ")
-"""What is not seen begins so where it is a process itself, and not something that somebody holds."""
+ITSELF = ("child ", "a child ", "what ")
+"""What is not seen begins so where it may act itself, and is not something that somebody holds."""
 
 
 def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
@@ -263,7 +263,7 @@ def waits_for_work(child: Seen) -> bool:
 
 def to_unseen(one: Seen, what: str, why: Why = Why.PIPE) -> Edge:
     target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
-    evidence = f"{what} was not seen" if what.startswith(CHILD) else f"who holds {what} was not seen"
+    evidence = f"{what} was not seen" if what.startswith(ITSELF) else f"who holds {what} was not seen"
     return Edge(source=one.key, target=target, why=why, evidence=evidence, certainty=Certainty.PROVEN)
 
 

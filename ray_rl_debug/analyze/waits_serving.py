@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.pauses import is_blind_beside
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import ANY
@@ -28,13 +29,13 @@ def through_threads(view: View, edges: Iterable[Edge]) -> Iterator[Edge]:
             yield edge
             continue
         serving = [t for t in view.serving(edge.target) if not _serves_nobody_now(t)]
-        lacks_threads = edge.target in view.seen and _lacks_threads(view, view.seen[edge.target])
-        if not serving and not lacks_threads:
+        unread = _unread_part(view, view.seen[edge.target]) if edge.target in view.seen else None
+        if not serving and unread is None:
             yield edge
             continue
         among = edge.among or ("" if edge.why in ANY else f"threads of {edge.target}")
-        if lacks_threads:
-            unseen = to_unseen(view.seen[edge.source], f"the threads of pid {view.seen[edge.target].process.pid}", edge.why)
+        if unread is not None:
+            unseen = to_unseen(view.seen[edge.source], f"what {unread} of pid {view.seen[edge.target].process.pid} do", edge.why)
             yield msgspec.structs.replace(unseen, op=edge.op, among=among)
         yield msgspec.structs.replace(edge, among=among)
         for thread in serving:
@@ -49,9 +50,11 @@ def without_unasked(edges: Iterable[Edge]) -> Iterator[Edge]:
     return (edge for edge in kept if edge.source in asked or kind_of(edge.source) is not NodeKind.THREAD)
 
 
-def _lacks_threads(view: View, one: Seen) -> bool:
-    """Is it a Python that itself waits for others, of which no stack was read where stacks of others were? A thread of it may answer."""
-    return bool(one.process.python) and not one.threads and bool(one.process.object_refs) and view.has_stacks
+def _unread_part(view: View, one: Seen) -> str | None:
+    """Of a process that itself waits for others: what was not read of it, and may answer."""
+    if bool(one.process.python) and not one.threads and bool(one.process.object_refs) and view.has_stacks:
+        return "the threads"
+    return "the coroutines" if one.lane_of is None and is_blind_beside(one) else None
 
 
 def inside_edges(view: View) -> Iterator[Edge]:

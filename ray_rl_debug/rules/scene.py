@@ -28,7 +28,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.stacks import stack_frames
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph
-from ray_rl_debug.analyze.waits_children import CHILD
+from ray_rl_debug.analyze.waits_children import ITSELF
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_news import WATCHED
 from ray_rl_debug.analyze.worlds import World
@@ -145,7 +145,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             return Who(label=f"pid {pid}", node=machine, pid=pid)
         if kind is NodeKind.UNSEEN:
             machine, _, what = name.partition("/")
-            if what.startswith(CHILD):
+            if what.startswith(ITSELF):
                 return Who(label=what, node=machine)
             return Who(label=f"whoever {'writes' if what.startswith(WATCHED) else 'holds'} {what}", node=machine)
         if kind is NodeKind.GONE:

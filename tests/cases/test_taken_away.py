@@ -345,6 +345,10 @@ tokenized_for_others-healthy | process 31733: files[5]         |
 turn_of_condition-healthy | process 26293: async_tasks[1].chain[0].apart | whether a coroutine that sleeps hands anything on
 verified_in_time-healthy | process 21749: ppid                 | whose worker it is
 versions_published-healthy | process 28640                     | who started a server, and may bring what its requests wait for
+answer_to_other_loop | process 29461: async_tasks         | what the loop beside a pipe does
+answer_to_other_loop | process 29461: async_tasks[0]      |
+answer_to_other_loop | process 29461: async_tasks[0].stable |
+readers_of_errors    | process 24470: async_tasks         |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
