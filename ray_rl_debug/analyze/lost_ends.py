@@ -56,21 +56,34 @@ def may_lack_holder(view: View, one: Seen) -> bool:
     return bool(view.once(_with_lost_ends).get(one.process_key)) and not sees_all_below(view, one)
 
 
+def lacks_reader(view: View, one: Seen) -> bool:
+    """Does it alone have a pipe into which it writes and that nobody reads? It gave the other end to a child that was not seen, or has ended."""
+    lost = {n for n, ends in view.once(_held_ends).get(one.node.name, {}).items() if ends == {(one.process.pid, True)}}
+    return bool(lost) and not sees_all_below(view, one)
+
+
+def _held_ends(view: View) -> dict[str, dict[int, set[tuple[int, bool | None]]]]:
+    """Who holds which ends of each pipe, by machine; empty for a machine of which not all was read."""
+    found: dict[str, dict[int, set[tuple[int, bool | None]]]] = defaultdict(lambda: defaultdict(set))
+    for node in view.snapshot.nodes:
+        if any(p.files is None and p.state not in ("Z", "X") for p in node.processes if p.kind in MAY_HOLD):
+            continue
+        for process in node.processes:
+            for file in process.files or ():
+                if file.kind == "pipe" and file.inode is not None:
+                    found[node.name][file.inode].add((process.pid, file.writable))
+    return found
+
+
 def _with_lost_ends(view: View) -> dict[str, Counter[bool]]:
     """By process, into how many pipes it could write of which nobody holds the other end, and from how many such pipes it could read."""
     found: dict[str, Counter[bool]] = defaultdict(Counter)
     for node in view.snapshot.nodes:
-        if any(p.files is None and p.state not in ("Z", "X") for p in node.processes if p.kind in MAY_HOLD):
-            continue
-        held: dict[int, set[bool | None]] = defaultdict(set)
-        for process in node.processes:
+        held = view.once(_held_ends).get(node.name, {})
+        for process in node.processes if held else ():
             for file in process.files or ():
-                if file.kind == "pipe" and file.inode is not None:
-                    held[file.inode].add(file.writable)
-        for process in node.processes:
-            for file in process.files or ():
-                lost = file.kind == "pipe" and file.inode is not None and (file.fd or 0) > _STANDARD_ERROR and held[file.inode] == {file.writable}
-                if lost and file.writable is not None:
+                lost = file.kind == "pipe" and file.inode is not None and (file.fd or 0) > _STANDARD_ERROR
+                if lost and file.writable is not None and {writable for _, writable in held[file.inode or 0]} == {file.writable}:
                     found[f"{node.name}/{process.pid}"][file.writable] += 1
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
-from ray_rl_debug.analyze.lost_ends import lacks_child, sees_all_below
+from ray_rl_debug.analyze.lost_ends import lacks_child, lacks_reader, sees_all_below
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -51,8 +51,7 @@ def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.has_ended] if ends or _keeps_open(one, held, kernel) else []
-    lacks = lacks_child(view, one, ended=len(dead)) if dead else call == "write" and not sees_all_below(view, one)
-    if own and not ends and lacks:  # who writes to a pipe mostly has somebody who reads
+    if own and not ends and _lacks_end(view, one, held, kernel, dead):
         yield to_unseen(one, f"the other end of {held.path}")
     if ends and orphan:
         yield _to_unseen_parent(one, held.path)
@@ -63,6 +62,15 @@ def pipe_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
         elif end in dead:
             evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _lacks_end(view: View, one: Seen, held: OpenFile, kernel: Thread, dead: list[Seen]) -> bool:
+    """Of a pipe of which a process itself has both ends: may another end of it be with somebody who was not seen?"""
+    if dead:
+        return lacks_child(view, one, ended=len(dead))
+    if kernel_call(kernel) == "write":  # who writes mostly has somebody who reads
+        return not sees_all_below(view, one)
+    return _keeps_open(one, held, kernel) and lacks_reader(view, one)
 
 
 def _keeps_open(one: Seen, held: OpenFile, kernel: Thread) -> bool:

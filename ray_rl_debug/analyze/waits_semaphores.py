@@ -127,7 +127,9 @@ def _to_takers(one: Seen, semaphore: SharedSemaphore, taken: Sequence[tuple[Sema
 
 def _to_those_who_may_give(view: View, one: Seen, semaphore: SharedSemaphore, others: Sequence[Seen], *, is_given: bool) -> Iterator[Edge]:
     """To all who have a semaphore that nobody has taken."""
-    if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in others):
+    parent = view.seen.get(view.by_node_pid.get((one.node.name, one.process.ppid or 0), ""))
+    family = [*others, parent] if parent is not None else others
+    if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in family):
         yield to_unseen(one, "the semaphore of multiprocessing", Why.GIVERS)
     at_it = {pid for pid, _ in semaphore.waiters}
     absent = [o for o in others if o.process.pid not in at_it]

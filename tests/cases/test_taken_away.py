@@ -349,6 +349,8 @@ answer_to_other_loop | process 29461: async_tasks         | what the loop beside
 answer_to_other_loop | process 29461: async_tasks[0]      |
 answer_to_other_loop | process 29461: async_tasks[0].stable |
 readers_of_errors    | process 24470: async_tasks         |
+answers_of_engine    | process 31996                      | the child that has the other ends of two pipes
+rounds_of_players    | process 24728                      | a party that has ended; its parent has pipes of it
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
