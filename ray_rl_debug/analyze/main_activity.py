@@ -117,6 +117,16 @@ class Looks:
         """Did any look find it elsewhere than at rest?"""
         return any(t.score > 0 for sample in self.process.samples for t in self.see(sample)[:1])
 
+    def left(self) -> tuple[SeenThread, ...]:
+        """Living threads without a name that an earlier look met in the program, and the last did not.
+
+        C made them. They have left Python, so that what they did is done, or the last look missed them.
+        """
+        *before, last = self.process.samples
+        here = {t.tid for t in last.threads}
+        met = {t.tid: t for sample in before for t in self.see(sample) if t.name is None and t.tid in self._threads and t.tid not in here}
+        return tuple(t for t in met.values() if t.place.path)
+
     def places_of(self, thread: SeenThread) -> list[Place]:
         """Where one thread was met at each look; equal looks are one."""
         if self._are_equal and self.process.samples:

@@ -185,6 +185,12 @@ def _library_goes_on(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; a thread of a library sleeps for a time and may end its wait" if library_goes_on(f.one) else None
 
 
+def _helper_left(f: Facts) -> str | None:
+    if not f.one.left:
+        return None
+    return f"{f.one.motion_reason}; its thread {f.one.left[0].called} was not met any more, and may have ended its wait"
+
+
 def _helper_works(f: Facts) -> str | None:
     thread = working_helper(f.one)
     return f"its thread {thread.called} may end its wait, and works" if thread is not None else None
@@ -344,6 +350,7 @@ TABLE: tuple[Row, ...] = (
     Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on, needs=Needs.COROUTINES),
     Row("a request to its port may end its wait", Outlook.WAKES, outlook_naps.request_may_come),
     Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
+    Row("a thread that may end its wait was not met any more", Outlook.UNSEEN, _helper_left, at=THREAD_WAITS),
     Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
     Row("its thread has ended", Outlook.WAKES, _came_to_end),
     Row("its children work", Outlook.WAKES, outlook_asked.works_below, needs=Needs.ASKED),

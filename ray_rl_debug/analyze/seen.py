@@ -50,6 +50,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     actor: RayActor | None
     coroutines: Coroutines | None = None
     """Its asyncio tasks; None where it has none, or they were not read."""
+    left: tuple[SeenThread, ...] = ()
+    """Its threads of C that an earlier look met in the program, and the last did not."""
     lane_of: str | None = None
     """Of a lane: the key of its process. None: a process as a whole."""
     # these follow from the others, and are asked tens of times of each process

@@ -348,6 +348,7 @@ def _see(
         core=core,
         actor=actor,
         coroutines=Coroutines(process) if process.async_tasks else None,
+        left=looks.left() if moves else (),
     )
 
 

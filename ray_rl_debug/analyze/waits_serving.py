@@ -35,7 +35,7 @@ def through_threads(view: View, edges: Iterable[Edge]) -> Iterator[Edge]:
             continue
         among = edge.among or ("" if edge.why in ANY else f"threads of {edge.target}")
         if unread is not None:
-            unseen = to_unseen(view.seen[edge.source], f"what {unread} of pid {view.seen[edge.target].process.pid} do", edge.why)
+            unseen = to_unseen(view.seen[edge.source], unread, edge.why)
             yield msgspec.structs.replace(unseen, op=edge.op, among=among)
         yield msgspec.structs.replace(edge, among=among)
         for thread in serving:
@@ -53,8 +53,10 @@ def without_unasked(edges: Iterable[Edge]) -> Iterator[Edge]:
 def _unread_part(view: View, one: Seen) -> str | None:
     """Of a process that itself waits for others: what was not read of it, and may answer."""
     if bool(one.process.python) and not one.threads and bool(one.process.object_refs) and view.has_stacks:
-        return "the threads"
-    return "the coroutines" if one.lane_of is None and is_blind_beside(one) else None
+        return f"what the threads of pid {one.process.pid} do"
+    if one.left:
+        return f"what thread {one.left[0].called} of pid {one.process.pid} did last"
+    return f"what the coroutines of pid {one.process.pid} do" if one.lane_of is None and is_blind_beside(one) else None
 
 
 def inside_edges(view: View) -> Iterator[Edge]:

@@ -351,6 +351,9 @@ answer_to_other_loop | process 29461: async_tasks[0].stable |
 readers_of_errors    | process 24470: async_tasks         |
 answers_of_engine    | process 31996                      | the child that has the other ends of two pipes
 rounds_of_players    | process 24728                      | a party that has ended; its parent has pipes of it
+calls_before_barrier-healthy | process 23873: samples[2].threads[0] | what a thread of C did when a look missed it
+calls_before_barrier-healthy | process 23873: samples[2].threads[0].tid |
+left_before_word-healthy     | process 3791: samples[4].threads[0] |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
