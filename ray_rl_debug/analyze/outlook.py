@@ -33,7 +33,6 @@ from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     MAY_HAVE_LIMIT,
     given_up_s,
-    is_blind,
     is_half_read,
     limit_s,
     may_be_fed,
@@ -48,6 +47,7 @@ from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.signals import may_get_signal
 from ray_rl_debug.analyze.solve import Activity, Outlook
+from ray_rl_debug.analyze.unread_coroutines import is_blind
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
@@ -241,7 +241,7 @@ def _threads(f: Facts) -> str | None:
 
 
 def _blind(f: Facts) -> str | None:
-    return f"{f.one.motion_reason}; its coroutines could not be read" if is_blind(f.one) else None
+    return f"{f.one.motion_reason}; its coroutines could not be read" if is_blind(f.view, f.one) else None
 
 
 def _asks_unseen(f: Facts) -> str | None:

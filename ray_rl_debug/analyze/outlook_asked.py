@@ -25,7 +25,6 @@ from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, Facts
 from ray_rl_debug.analyze.outlook_naps import awake, lives, writes
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
-    is_blind,
     is_plain_sleep,
     may_wake_soon,
     napping,
@@ -37,6 +36,7 @@ from ray_rl_debug.analyze.pauses import (
 )
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.unread_coroutines import is_blind
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import POOL_WORKERS
 from ray_rl_debug.analyze.waits_brokers import clients_of, keeps_requests_back
@@ -75,7 +75,7 @@ def fills_pipe(f: Facts) -> str | None:
     at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
     reads = f.one.process.read_bytes != 0  # slowly, piece by piece; or nobody knows
     # it may read when it has done its step or its pause, or stand at a full pipe itself
-    goes_on = f.one.motion is Motion.BUSY or lives(f) or f.lacks_kernel or _is_elsewhere(f.one) or is_blind(f.one)
+    goes_on = f.one.motion is Motion.BUSY or lives(f) or f.lacks_kernel or _is_elsewhere(f.one) or is_blind(f.view, f.one)
     is_full = bool(at_pipe) and not reads and not goes_on and any(writes(f.view, source) for source in at_pipe)
     return "it does not read what it is sent, and the pipe is full" if is_full else None
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ray_rl_debug.analyze.await_chains import is_read_in_part, pass_work_on, serves_by_name
 from ray_rl_debug.analyze.clocks import lacks_clock, wakes_soon
 from ray_rl_debug.analyze.coroutines import (
@@ -33,7 +31,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling_locals import given_limit_s
 from ray_rl_debug.analyze.thread_scores import LOOP_THREADS
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Frame, Thread
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Thread
 
 ANSWER_S = 60.0
 """Language models and sandboxes answer in seconds to a minute."""
@@ -280,61 +278,6 @@ def _at_itself(one: Seen, end: End) -> bool:
     own = {s.local: s.remote for s in one.process.sockets or () if s.state != "LISTEN" and s.family != "unix"}
     ends = [s for s in one.process.sockets or () if s.fd in end.descriptors]
     return bool(ends) and all(s.remote is not None and own.get(s.remote) == s.local for s in ends) and not is_write(end.awaited)
-
-
-def is_blind(one: Seen) -> bool:
-    """Does it wait for coroutines that were not read? Unread coroutines never raise certainty."""
-    waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
-    return waits and (has_loop(one) if one.process.async_tasks is None else _read_once(one) or _lacks_coroutine(one))
-
-
-def _lacks_coroutine(one: Seen) -> bool:
-    """Does a coroutine wait for others, and were those not read? Or were only such read as go round apart, and not the one that its loop runs?"""
-    tasks = one.process.async_tasks or ()
-    if tasks and _lacks_main_coroutine(one):
-        return True
-    known = {t.address for t in tasks}
-    awaited = [t.awaited.tasks for t in tasks if t.awaited is not None and t.awaited.tasks]
-    # of several that are awaited some may be done; a timer of none that was read is of one that is not
-    return any(map(known.isdisjoint, awaited)) or (untold_timers(one) > 0 and not all(map(known.issuperset, awaited)))
-
-
-def _lacks_main_coroutine(one: Seen) -> bool:
-    return all(map(is_apart, one.process.async_tasks or ())) and any(t.stack.once(_runs_to_end) for t in one.threads)
-
-
-def is_blind_beside(one: Seen) -> bool:
-    """Does a loop rest beside the thread that counts, and is not known what a coroutine of it does? That one may do what others wait for."""
-    beside = any(t.place.kind is Kind.LOOP_IDLE and t.stack.once(_runs_to_end) for t in one.threads)
-    if one.is_idle or not beside:
-        return False
-    tasks = one.process.async_tasks
-    return tasks is None or _lacks_main_coroutine(one) or any(t.stable is None and is_on_its_way(t) and not is_apart(t) for t in tasks)
-
-
-def _runs_to_end(frames: Sequence[Frame]) -> bool:
-    """Does an event loop run until one coroutine is done?"""
-    return any(f.function.endswith("run_until_complete") for f in frames)
-
-
-def _read_once(one: Seen) -> bool:
-    """Were all its coroutines read twice but one that stands? Whether that one was there before is not known then."""
-    tasks = one.process.async_tasks or ()
-    if not any(t.stable is not None for t in tasks):
-        return False
-    if one.is_idle:  # of a server only what is under way tells
-        ends = [e for e in one.ends if rank(e) < SERVES_RANK]
-        return any(t.stable is None for e in ends if e.may_be_still for t in e.tasks) and not any(e.is_still for e in ends)
-    return any(t.stable is None and not is_on_its_way(t) for t in tasks)
-
-
-def may_have_requests(one: Seen) -> bool:
-    """Does a server hold connections that it has accepted, and were its coroutines not read? What Ray's own workers run, Ray tells."""
-    if not is_blind(one) or one.process.kind in ("ray-worker", "driver"):
-        return False
-    sockets = one.process.sockets or ()
-    ports = {s.local.rpartition(":")[2] for s in sockets if s.state == "LISTEN" and s.family != "unix"}
-    return any(s.state == "ESTABLISHED" and s.family != "unix" and s.local.rpartition(":")[2] in ports for s in sockets)
 
 
 def is_half_read(view: View, one: Seen) -> bool:

@@ -11,8 +11,8 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.pauses import is_blind_beside
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.unread_coroutines import is_blind_beside
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import ANY
 from ray_rl_debug.analyze.waits_children import to_unseen

@@ -10,11 +10,12 @@ from ray_rl_debug.analyze.deaths import how_ended
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.looks import looks_at
-from ray_rl_debug.analyze.pauses import is_within, may_have_requests
+from ray_rl_debug.analyze.pauses import is_within
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.unread_coroutines import may_have_requests
 from ray_rl_debug.analyze.waits_calls import works_inside
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_poll import ASKS
@@ -66,7 +67,7 @@ def why_open(scene: Scene) -> Open:
 
 def unread_requests(scene: Scene) -> Open | None:
     """The first server of which nobody knows whether a request is in flight."""
-    one = next((s for s in scene.view if may_have_requests(s)), None)
+    one = next((s for s in scene.view if may_have_requests(scene.view, s)), None)
     if one is None:
         return None
     reason = f"whether a request of {one.where()} is in flight is not known: it holds connections, and its coroutines were not read"

@@ -44,10 +44,11 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.limits import ENOUGH_CALLS
 from ray_rl_debug.analyze.lost_rows import lacks_dead_actor
-from ray_rl_debug.analyze.pauses import has_loop, is_blind
+from ray_rl_debug.analyze.pauses import has_loop
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.unread_coroutines import is_blind
 from ray_rl_debug.analyze.waits_calls import nobody_is_left, only_ray_connects, other_methods, works_inside
 from ray_rl_debug.analyze.waits_poll import dead_fellows
 from ray_rl_debug.analyze.whole_looks import lacks_coroutines
@@ -218,7 +219,7 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
     ticking = [t.awaited for t in tasks if t.awaited and t.awaited.kind in ("sleep", "running", "ready")]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE
-    return Certainty.LIKELY if (not ticking and not is_blind(one)) or _is_overdue(scene, one) else Certainty.POSSIBLE
+    return Certainty.LIKELY if (not ticking and not is_blind(scene.view, one)) or _is_overdue(scene, one) else Certainty.POSSIBLE
 
 
 def _told(one: Seen) -> tuple[End, ...]:

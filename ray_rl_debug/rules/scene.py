@@ -20,12 +20,13 @@ from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.native_frames import is_gpu_wait, is_native
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
-from ray_rl_debug.analyze.pauses import is_blind, napping
+from ray_rl_debug.analyze.pauses import napping
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.stacks import stack_frames
+from ray_rl_debug.analyze.unread_coroutines import is_blind
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph
 from ray_rl_debug.analyze.waits_children import ITSELF
@@ -198,7 +199,7 @@ def may_go_on(scene: Scene, one: Seen) -> str | None:
     """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
     if any(not is_own(t.chain[0]) for t in napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
         return "coroutines of the process that should answer sleep and will go on by themselves"
-    if one.is_idle and is_blind(one):
+    if one.is_idle and is_blind(scene.view, one):
         return "the coroutines of the process that should answer could not be read"
     return "a child of the process that should answer works" if _works_below(scene, one) else None
 

@@ -354,6 +354,9 @@ rounds_of_players    | process 24728                      | a party that has end
 calls_before_barrier-healthy | process 23873: samples[2].threads[0] | what a thread of C did when a look missed it
 calls_before_barrier-healthy | process 23873: samples[2].threads[0].tid |
 left_before_word-healthy     | process 3791: samples[4].threads[0] |
+clones_of_stream-healthy | process 5040: async_tasks[2]    | the coroutine of which a timer of its loop is left
+pop_before_push-healthy  | process 18645: async_tasks[3]   |
+dispatcher_of_gateway-healthy | process 26654: async_tasks[3] | the coroutine for which a server works at the other end
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
