@@ -42,10 +42,12 @@ def news_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
 
 
 def _follows_in_vain(view: View, one: Seen) -> bool:
-    """Does it follow a file for ever, while a thread of its parent waits for its end?"""
-    ppid = one.process.ppid if program_of(one.process) in _FOLLOWERS else None
-    parent = view.by_node_pid.get((one.node.name, ppid)) if ppid is not None else None
-    return parent is not None and any(t.place.kind is Kind.CHILD for t in view.seen[parent].threads)
+    """Does it follow a file for ever, while a thread of its parent waits for its end? Where its parent was not read, anybody may be who does so."""
+    if program_of(one.process) not in _FOLLOWERS:
+        return False
+    ppid = one.process.ppid
+    parents = [o for o in view if o.node is one.node and (o.process.pid == ppid or (ppid is None and o.process is not one.process))]
+    return any(t.place.kind is Kind.CHILD for parent in parents for t in parent.threads)
 
 
 def _writes(one: Seen, watched: set[str]) -> bool:

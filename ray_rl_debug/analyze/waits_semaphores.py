@@ -129,7 +129,8 @@ def _to_those_who_may_give(view: View, one: Seen, semaphore: SharedSemaphore, ot
     """To all who have a semaphore that nobody has taken."""
     parent = view.seen.get(view.by_node_pid.get((one.node.name, one.process.ppid or 0), ""))
     family = [*others, parent] if parent is not None else others
-    if (is_given and _lacks_use(view, one, semaphore)) or any(lacks_child(view, other) for other in family):
+    unread = (is_given and _lacks_use(view, one, semaphore)) or _lacks_row(view, one, semaphore)
+    if unread or any(lacks_child(view, other) for other in family):
         yield to_unseen(one, "the semaphore of multiprocessing", Why.GIVERS)
     at_it = {pid for pid, _ in semaphore.waiters}
     absent = [o for o in others if o.process.pid not in at_it]
@@ -187,9 +188,10 @@ def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) ->
 
 
 def _lacks_row(view: View, one: Seen, semaphore: SharedSemaphore) -> bool:
-    """Does a fellow have all other semaphores that a process has, and this one not? They came with one start; of it a row was not read."""
+    """Does a fellow or its parent have all other semaphores that it has, and this one not? They came with one start; of it a row was not read."""
     own = _inodes(one) - {semaphore.inode}
-    fellows = (s for s in view if s.node is one.node and s is not one and s.process.ppid == one.process.ppid and not s.has_ended)
+    family = (s for s in view if s.node is one.node and s is not one and one.process.ppid in (s.process.ppid, s.process.pid))
+    fellows = (s for s in family if not s.has_ended)
     return bool(own) and any(own <= (had := _inodes(s)) and semaphore.inode not in had for s in fellows)
 
 

@@ -357,6 +357,10 @@ left_before_word-healthy     | process 3791: samples[4].threads[0] |
 clones_of_stream-healthy | process 5040: async_tasks[2]    | the coroutine of which a timer of its loop is left
 pop_before_push-healthy  | process 18645: async_tasks[3]   |
 dispatcher_of_gateway-healthy | process 26654: async_tasks[3] | the coroutine for which a server works at the other end
+followed_log         | process 22169: ppid                | whose child follows a file for ever
+judges_made_ready    | process 26400: files[20]           | that a parent has a semaphore as its children have
+judges_made_ready    | process 26400: files[20].inode     |
+pool_of_connections-healthy | process 18192: threads[1]   | what the kernel says of a thread that feeds another
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
