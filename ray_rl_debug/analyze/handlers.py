@@ -105,6 +105,11 @@ def pausing_helper(one: Seen) -> SeenThread | None:
     return next((t for t in helpers_of(one) if t.place.kind is Kind.SLEEP and t.kernel is not None and _wakes_once(one, t.kernel)), None)
 
 
+def unread_helper(one: Seen) -> SeenThread | None:
+    """One of these whose side in the kernel was not read, where that of others was."""
+    return next((t for t in helpers_of(one) if t.kernel is None), None) if one.process.threads else None
+
+
 def timer_of(one: Seen) -> SeenThread | None:
     """A timer of its own whose time comes soon, as far as is known: what it does then is all that it is there for."""
     timers = (t for t in one.threads if t is not one.telling and t.stack.once(_is_timer))

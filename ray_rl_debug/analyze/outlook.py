@@ -19,7 +19,15 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
 from ray_rl_debug.analyze.ends_in_window import came_to_end, child_ended, ended_children, script_goes_on, thread_ended, took_child
-from ray_rl_debug.analyze.handlers import fellow_that_goes_on, library_goes_on, pausing_giver, pausing_helper, waiting_thread, working_helper
+from ray_rl_debug.analyze.handlers import (
+    fellow_that_goes_on,
+    library_goes_on,
+    pausing_giver,
+    pausing_helper,
+    unread_helper,
+    waiting_thread,
+    working_helper,
+)
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
@@ -185,10 +193,12 @@ def _library_goes_on(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; a thread of a library sleeps for a time and may end its wait" if library_goes_on(f.one) else None
 
 
-def _helper_left(f: Facts) -> str | None:
-    if not f.one.left:
-        return None
-    return f"{f.one.motion_reason}; its thread {f.one.left[0].called} was not met any more, and may have ended its wait"
+def _helper_unread(f: Facts) -> str | None:
+    """It left Python, or the last look missed it; or the kernel did not tell of it."""
+    if f.one.left and f.one.kind in THREAD_WAITS:
+        return f"{f.one.motion_reason}; its thread {f.one.left[0].called} was not met any more, and may have ended its wait"
+    thread = unread_helper(f.one)
+    return f"its thread {thread.called} may end its wait, and in which call it is was not read" if thread is not None else None
 
 
 def _helper_works(f: Facts) -> str | None:
@@ -350,7 +360,7 @@ TABLE: tuple[Row, ...] = (
     Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on, needs=Needs.COROUTINES),
     Row("a request to its port may end its wait", Outlook.WAKES, outlook_naps.request_may_come),
     Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
-    Row("a thread that may end its wait was not met any more", Outlook.UNSEEN, _helper_left, at=THREAD_WAITS),
+    Row("a thread that may end its wait was not read", Outlook.UNSEEN, _helper_unread),
     Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
     Row("its thread has ended", Outlook.WAKES, _came_to_end),
     Row("its children work", Outlook.WAKES, outlook_asked.works_below, needs=Needs.ASKED),
