@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, CoreWorker, Node, Process, RayState, RayTask, Snapshot
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, CoreWorker, Node, Process, RayState, RayTask, Snapshot, Socket
 
 _KERNEL_STATES = frozenset("RSDTtZXI")
 _SLEEP = ("sleep", "asyncio/tasks.py")
@@ -26,9 +26,25 @@ def with_told_twice(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_processes(node: Node) -> Node:
-    processes = tuple([_with_coroutines(_with_state(p)) for p in node.processes])
+    ends = {s.inode: s.peer_inode for p in node.processes for s in p.sockets or () if s.family == "unix" and s.inode and s.peer_inode}
+    processes = tuple([_with_ends(_with_coroutines(_with_state(p)), ends) for p in node.processes])
     same = all(new is old for new, old in zip(processes, node.processes, strict=True))
     return node if same else msgspec.structs.replace(node, processes=processes)
+
+
+def _with_ends(process: Process, ends: Mapping[int, int]) -> Process:
+    """Each end of a Unix connection tells the number of the other one; `ends` are those that were read."""
+    if all((s.inode and s.peer_inode) or s.family != "unix" or s.state == "LISTEN" for s in process.sockets or ()):
+        return process
+    others = {peer: inode for inode, peer in ends.items()}
+
+    def told(socket: Socket) -> Socket:
+        inode = socket.inode or (ends.get(socket.peer_inode) if socket.peer_inode and socket.family == "unix" else None)
+        peer = socket.peer_inode or (others.get(socket.inode) if socket.inode and socket.family == "unix" else None)
+        return msgspec.structs.replace(socket, inode=inode, peer_inode=peer) if (inode, peer) != (socket.inode, socket.peer_inode) else socket
+
+    sockets = tuple(map(told, process.sockets or ()))
+    return msgspec.structs.replace(process, sockets=sockets) if sockets != process.sockets else process
 
 
 def _with_state(process: Process) -> Process:
