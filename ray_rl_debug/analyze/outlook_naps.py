@@ -141,7 +141,10 @@ def awake(view: View) -> list[Seen]:
 
 
 def _is_dark(one: Seen) -> bool:
-    return one.process.python is not None and not one.threads and not one.has_ended
+    """Was its stack not read, and is it a Python, or one that comes back to its pause again and again?"""
+    if one.threads or one.has_ended:
+        return False
+    return one.process.python is not None or any(kernel_call(t) == "sleep" and wakes_often(one, t) for t in one.process.threads[:1])
 
 
 def request_may_come(f: Facts) -> str | None:
@@ -158,9 +161,10 @@ def request_may_come(f: Facts) -> str | None:
 def _serves_beside(one: Seen) -> bool:
     """Does a thread beside the telling one wait for clients, at a port that is none of Ray's, or at what was not read?"""
     ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
+    known = {s.fd for s in one.process.sockets or ()} | {f.fd for f in one.process.files or ()}
     for thread in one.threads:
         watched = thread.kernel.waits_on_fds if thread.kernel is not None else None
-        may_watch = bool(ports) if watched is None else not ports.isdisjoint(watched)
+        may_watch = bool(ports) if watched is None else not (ports.isdisjoint(watched) and known.issuperset(watched))
         at_port = thread.place.op == _SERVES or thread.listens or one.process.sockets is None or may_watch
         if thread is not one.telling and thread.place.kind is Kind.LOOP_IDLE and at_port:
             return True

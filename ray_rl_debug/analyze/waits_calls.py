@@ -66,9 +66,10 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str, so_far: frozenset[str] | None) -> Iterator[Edge]:
     """`so_far` are the nodes that have made such calls; None where that is not known."""
     free = _free_callers(view, one, known, so_far) if so_far is not None else [*callers(view, one, known)]
-    failed = _failed_callers(view, one, known, so_far) if not free and so_far else []
+    ended_s = _last_ended_s(view, one, known) if not free and so_far else None
+    failed = _failed_callers(view, so_far, ended_s) if not free and so_far else []
     if failed:
-        sure = Certainty.LIKELY if nobody_is_left(view, one, known) else Certainty.POSSIBLE
+        sure = Certainty.LIKELY if ended_s is not None and nobody_is_left(view, one, known) else Certainty.POSSIBLE
         for node, doing in failed:
             yield Edge(source=one.key, target=node, why=Why.INSIDE, op=FAILED_CALL, evidence=f"{said}; {doing}", certainty=sure)
         return
@@ -175,16 +176,19 @@ def _find_callers(view: View, class_name: str | None, job_id: str | None, method
     return frozenset(actors | drivers | tasks)
 
 
-def _failed_callers(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
-    """Idle actors that made such calls so far, and whose own call has failed since those who wait here ended theirs for the last time."""
+def _last_ended_s(view: View, one: Seen, known: Sequence[Edge]) -> float | None:
+    """When a call like those that wait for an actor ended for the last time; None where that is not known."""
     waiting = [view.seen[key] for key in all_waiters(one.key, known) if key in view.seen and key != one.key]
     names = {view.tasks[t].name for w in waiting for t in (w.core.running_task_ids if w.core is not None else ()) if t in view.tasks}
-    ended = [h.last_end_time_s for h in (view.ray.history if view.ray is not None else ()) if h.name in names and h.last_end_time_s is not None]
-    if not ended:
-        return []
+    ended = (h.last_end_time_s for h in (view.ray.history if view.ray is not None else ()) if h.name in names)
+    return max((s for s in ended if s is not None), default=None)
+
+
+def _failed_callers(view: View, so_far: frozenset[str], ended_s: float | None) -> list[tuple[str, str]]:
+    """Idle actors that made such calls so far, and whose own call has failed since those who wait here ended theirs for the last time."""
     idle = [view.seen[key] for key in sorted(so_far) if key in view.seen and view.seen[key].is_idle and not view.seen[key].is_stopped]
     found = [(o.key, failed_call(view, o)) for o in idle]
-    late = [(key, t) for key, t in found if t is not None and failed_s(t) >= max(ended)]
+    late = [(key, t) for key, t in found if t is not None and failed_s(t) >= (ended_s or 0.0)]
     return [(key, f"{view.seen[key].identity.label}, which made some, is idle: its call {t.name} has failed ({t.error})") for key, t in late]
 
 

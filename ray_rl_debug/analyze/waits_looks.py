@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import has_orphans
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame
 
@@ -90,8 +91,8 @@ def _to_makers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
     family = [o for o in view if o.node is one.node and o.key not in (one.key, *behind) and o.process.kind in _OF_JOB]
     makers = [o for o in family if not (o.is_idle or o.has_ended or o.kind is Kind.CHILD or (o.telling is not None and o.telling.listens))]
     makers = [o for o in makers if not is_fellow(one, o)]
-    if any(o.kind in _SILENT or not o.threads for o in makers):
-        return  # one that waits inside of itself may rest there by design, and have nothing to do with the file
+    if any(o.kind in _SILENT or not o.threads for o in makers) or has_orphans(view, one):
+        return  # one that waits inside of itself may rest there by design, and have nothing to do with the file; a parent may not have been seen
     for other in makers:
         evidence = f"looks again and again for a file in {_at(one)}; {other.identity.label}, which could make it, {other.does()}"
         yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)

@@ -361,6 +361,13 @@ followed_log         | process 22169: ppid                | whose child follows 
 judges_made_ready    | process 26400: files[20]           | that a parent has a semaphore as its children have
 judges_made_ready    | process 26400: files[20].inode     |
 pool_of_connections-healthy | process 18192: threads[1]   | what the kernel says of a thread that feeds another
+samples_pushed       | process 26874                      | the parent, which may make what a child looks for
+samples_pushed       | process 26874: sockets[2]          | that a thread listens at a port
+samples_pushed       | process 26874: sockets[2].fd       |
+samples_pushed       | process 26876: samples             | that one goes on which may send something
+sentinels_of_loaders | history[1]                    | when those who wait ended such a call for the last time
+sentinels_of_loaders | history[1].last_end_time_s    |
+session_after_fork   | process 10887: sockets[0].inode    | the number of an end of a connection; the other end tells it too
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
