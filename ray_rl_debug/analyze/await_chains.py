@@ -59,12 +59,16 @@ def is_own(frame: AwaitFrame) -> bool:
 
 
 def is_read_in_part(task: AsyncTask) -> bool:
-    """Was not read for what a coroutine waits, or in which code one stands that waits at a connection, for a child, or where a file is unknown?"""
+    """Was not read for what a coroutine waits, or in which code one stands at a connection, a lock, a child, or where a file is unknown?"""
     unread = any(f.file is None and not f.function.startswith("run_async_func") for f in task.chain)
     unread = unread or (bool(task.chain) and task.chain[0].function == "sleep")  # and not who sleeps
-    if task.awaited is None or ((task.awaited.kind in ("socket", "subprocess") or unread) and not any(map(is_own, task.chain))):
+    if task.awaited is None or ((task.awaited.kind in _OF_PROGRAM or unread) and not any(map(is_own, task.chain))):
         return True
     return task.awaited.kind == "subprocess" and any(f.file is None for f in task.chain)
+
+
+_OF_PROGRAM = frozenset({"socket", "subprocess", "lock", "semaphore"})
+"""At these waits who runs code of the program, and hardly ever a library for itself."""
 
 
 def is_cut(task: AsyncTask, others: Iterable[AsyncTask]) -> bool:
