@@ -26,6 +26,12 @@ def taker(one: Seen) -> Thread | None:
     return next((t.kernel for t in one.threads if any(_is_in(f, "_handle_results") for f in t.frames) and kernel_call(t.kernel) == "read"), None)
 
 
+def may_work_for(one: Seen, child: Seen) -> bool:
+    """Is a child a worker of a pool, and has its parent one pool alone?"""
+    takers = (t for t in one.threads if any(_is_in(f, "_handle_results") for f in t.frames))
+    return _keeps(child, "worker") and len([*takers]) == 1
+
+
 def lacks_taker(one: Seen) -> bool:
     """Has the thread ended that takes the results of a pool, while the one that looks after its workers lives? No result comes any more."""
     return bool(one.process.threads) and _keeps(one, "_handle_workers") and not _keeps(one, "_handle_results")

@@ -5,6 +5,7 @@ Building a view is pure and never changes the snapshot.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -192,9 +193,15 @@ def _by_kind_of_place(_: View) -> dict[Kind, list[Seen]]:
 
 
 def _is_fork_server(one: Seen) -> bool:
-    """Does it only fork the children that another process asks for?"""
+    """Does it only fork the children that another process asks for? Where its stack was not read, the socket tells at which it is asked."""
+    if not one.threads:
+        return any(s.state == "LISTEN" and _ADDRESS.fullmatch(s.local.rpartition("/")[2]) for s in one.process.sockets or () if s.family == "unix")
     names = {f.function for t in one.threads if t.is_main for f in t.frames if f.file.endswith("multiprocessing/forkserver.py")}
     return "main" in names and "_serve_one" not in names
+
+
+_ADDRESS = re.compile(r"listener-\w{8}")
+"""Under such a name multiprocessing makes a socket."""
 
 
 def build_view(snapshot: Snapshot) -> View:

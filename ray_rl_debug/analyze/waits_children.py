@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ray_rl_debug.analyze.data_loaders import runs_loader_worker
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -12,12 +12,12 @@ from ray_rl_debug.analyze.lost_ends import lacks_child, sees_all_below
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
-from ray_rl_debug.analyze.pools import ends_in_vain, taker
+from ray_rl_debug.analyze.pools import ends_in_vain, may_work_for, taker
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Frame, OpenFile, Thread
+from ray_rl_debug.model.snapshot import OpenFile, Thread
 
 ITSELF = ("child ", "a child ", "what ")
 """What is not seen begins so where it may act itself, and is not something that somebody holds."""
@@ -156,15 +156,10 @@ def _of_pool(view: View, one: Seen, children: list[Seen]) -> list[Seen]:
     pipe = _read_pipe(one, taker(one))
     if pipe is None or any(c.process.files is None for c in children):
         return children
-    workers = [c for c in children if _writes_to(c, pipe)]
-    if all(waits_for_work(w) for w in workers):
-        workers += [c for c in children if c not in workers and any(t.stack.once(_is_in_pool) for t in c.threads)]
-    return workers or writers_of(view, one, pipe)
-
-
-def _is_in_pool(frames: Sequence[Frame]) -> bool:
-    """Does it run in a worker of a pool of multiprocessing?"""
-    return any(f.file.endswith("multiprocessing/pool.py") and f.function == "worker" for f in frames)
+    writers = [c for c in children if _writes_to(c, pipe)]
+    # where all of these rest, of another worker the row may be missing that tells of the pipe
+    others = [c for c in children if c not in writers and may_work_for(one, c)] if all(map(waits_for_work, writers)) else []
+    return [*writers, *others] or writers_of(view, one, pipe)
 
 
 def pool_rests(view: View, one: Seen) -> bool:

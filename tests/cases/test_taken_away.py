@@ -368,6 +368,9 @@ samples_pushed       | process 26876: samples             | that one goes on whi
 sentinels_of_loaders | history[1]                    | when those who wait ended such a call for the last time
 sentinels_of_loaders | history[1].last_end_time_s    |
 session_after_fork   | process 10887: sockets[0].inode    | the number of an end of a connection; the other end tells it too
+spans_of_rollout     | process 10420: async_tasks[3].chain[2] | in whose code a coroutine waits for a lock
+texts_by_forkserver  | process 27685: samples             | that it is a fork server; its socket tells it too
+texts_by_forkserver  | process 27690: files[6]            | that a worker of the pool has the pipe of its results
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
