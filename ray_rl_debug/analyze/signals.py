@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.clocks import wakes_soon
+from ray_rl_debug.analyze.clocks import may_end
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
@@ -22,6 +22,6 @@ def may_get_signal(view: View, one: Seen) -> str | None:
 
 
 def _goes_on(one: Seen) -> bool:
-    """A thread that pauses may as well wake where only the kernel's side of it was not read."""
+    """A thread that pauses may as well wake where its clock, or the whole of its side in the kernel, was not read."""
     unread = bool(one.process.threads) and any(t.kernel is None and t.place.kind is Kind.SLEEP and t.place.path for t in one.threads)
-    return one.is_at_work or unread or any(wakes_soon(t) for t in one.process.threads)
+    return one.is_at_work or unread or any(may_end(t) for t in one.process.threads)
