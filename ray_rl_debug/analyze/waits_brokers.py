@@ -59,6 +59,7 @@ def loop_broker_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     Args:
         known: The edges found so far.
     """
+    told = {e.source for e in known}
     for one in view.at(Kind.LOOP_IDLE):
         if not keeps_requests_back(one, unread=True):
             continue
@@ -69,13 +70,19 @@ def loop_broker_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if connected and has_orphans(view, one):
             yield msgspec.structs.replace(to_unseen(one, f"a connection to pid {one.process.pid}", Why.MESSAGE), among=_CLIENTS)
         behind = all_waiters(one.key, known) if connected else set()
-        for other in view if connected else ():
-            if other.is_idle or other.has_ended or other.process.kind not in _OF_JOB or other.key in {one.key, *connected, *behind}:
-                continue
-            if not is_read and not other.is_at_work and not sleeps(other):
-                continue
+        others = [o for o in view if _may_bring(o) and o.key not in {one.key, *connected, *behind}] if connected else []
+        goes_on = [o for o in others if is_read or o.is_at_work or sleeps(o)]
+        if connected and one.key not in told and (has_orphans(view, one) or (others and not goes_on)):
+            yield msgspec.structs.replace(to_unseen(one, "what others than its clients bring", Why.MESSAGE), among=_CLIENTS)
+        for other in goes_on:
             evidence = f"its coroutines keep requests back, and {other.identity.label}, which {other.does()}, may connect and bring what ends that"
             yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.POSSIBLE, among=_CLIENTS)
+
+
+def _may_bring(one: Seen) -> bool:
+    """Is it of the job, and does it neither rest nor listen?"""
+    rests = one.is_idle or (one.telling is not None and one.telling.listens)
+    return not rests and not one.has_ended and one.process.kind in _OF_JOB
 
 
 _OF_JOB = frozenset({"child", "named", "ray-worker", "driver"})

@@ -371,6 +371,11 @@ session_after_fork   | process 10887: sockets[0].inode    | the number of an end
 spans_of_rollout     | process 10420: async_tasks[3].chain[2] | in whose code a coroutine waits for a lock
 texts_by_forkserver  | process 27685: samples             | that it is a fork server; its socket tells it too
 texts_by_forkserver  | process 27690: files[6]            | that a worker of the pool has the pipe of its results
+tokenized_for_others | process 31455: files[5]            | that a worker of the pool has the pipe of its results
+versions_published   | process 10294                      | who may connect to a server and bring something
+versions_published   | process 10296: async_tasks[0].chain[2].brings | whether only a further request ends a wait
+versions_published   | process 10296: async_tasks[2].chain[0].file |
+quiet/signalled-1    | process 32665: threads[1].wakes_in_s | when its clock wakes the thread that sends a signal
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
