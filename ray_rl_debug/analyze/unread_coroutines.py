@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.await_chains import is_own
-from ray_rl_debug.analyze.connections import clients, is_served, socket_owners
+from ray_rl_debug.analyze.connections import endpoint_key, is_served, socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_apart, is_on_its_way, rank, went_on
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.pauses import has_loop, naps, untold_timers
@@ -92,19 +93,18 @@ def _read_once(one: Seen) -> bool:
 def _lacks_asker(view: View, one: Seen) -> bool:
     """Does a server at the other end of its connections go on to an answer, and does no coroutine of it wait for any of that one?"""
     awaited = {t.awaited.fd for t in one.process.async_tasks or () if t.awaited is not None}
-    asked: dict[str, bool] = {}
-    for socket in _watched(one):
-        for server, _ in clients(view, one, socket, socket_owners(view)):
-            asked[server] = asked.get(server, False) or socket.fd in awaited
-    servers = (view.seen[key] for key, is_asked in asked.items() if not is_asked)
-    return any(s.is_idle and (went_on(s.process) or naps(s)) for s in servers)
+    to = defaultdict[str, list[Socket]](list)
+    for server, socket in _watched(view, one):
+        to[server].append(socket)
+    goes_on = (to[s.key] for key in to if (s := view.seen[key]).is_idle and (went_on(s.process) or naps(s)))
+    return any(awaited.isdisjoint(s.fd for s in sockets) and not is_served(one, sockets[0]) for sockets in goes_on)
 
 
-def _watched(one: Seen) -> Iterator[Socket]:
-    """Connections that it has made and at which its loop waits."""
-    if not one.process.async_tasks:
-        return
+def _watched(view: View, one: Seen) -> Iterator[tuple[str, Socket]]:
+    """The connections at which its loop waits, each with the process at the other end."""
     fds = {fd for t in one.threads if t.place.kind is Kind.LOOP_IDLE and t.kernel is not None for fd in t.kernel.waits_on_fds or ()}
-    for socket in one.process.sockets or ():
-        if socket.fd in fds and socket.state == "ESTABLISHED" and socket.family.startswith("tcp") and not is_served(one, socket):
-            yield socket
+    owners, node = socket_owners(view), one.node.name
+    for socket in one.process.sockets or () if fds and one.process.async_tasks else ():
+        if socket.fd in fds and socket.state == "ESTABLISHED" and socket.family.startswith("tcp") and socket.remote is not None:
+            ends = owners.get((endpoint_key(node, socket.remote), endpoint_key(node, socket.local)), ())
+            yield from ((key, socket) for key, _ in ends if key in view.seen and key != one.key)
