@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.by_hand import hung_for_s
-from ray_rl_debug.analyze.connections import is_rays, socket_owners
+from ray_rl_debug.analyze.connections import RAY_PROCESSES, is_rays, lacks_client, socket_owners
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import waiting_thread
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -45,15 +45,24 @@ def lives(f: Facts) -> bool:
     return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_come(f, looks) or _asked_once(f))
 
 
+def _lack_clients(view: View) -> dict[str, bool]:
+    """On which machines somebody has accepted a connection of a client there that was not seen."""
+    served = ((one, s) for one in view for s in one.process.sockets or () if s.state == "ESTABLISHED" and one.process.kind not in RAY_PROCESSES)
+    return {one.node.name: True for one, socket in served if lacks_client(view, one, socket)}
+
+
 def _asked_once(f: Facts) -> bool:
-    """Did its call use a connection at its begin, and none since? It sleeps before it asks for the second time: nothing was in vain yet."""
-    age, owners = f.call.age_s, socket_owners(f.view)
-    if age is None:
-        return False
-    own = [
-        s for s in f.one.process.sockets or () if s.state == "ESTABLISHED" and s.family.startswith("tcp") and not is_rays(f.view, f.one, s, owners)
-    ]
-    since = [age - s.quiet_s for s in own if s.quiet_s is not None]
+    """Did its call use a connection at its begin, and none since? It sleeps before it asks for the second time: nothing was in vain yet.
+
+    So it may be where its connections were not read, or since when one of them has been quiet.
+    """
+    age, owners, sockets = f.call.age_s, socket_owners(f.view), f.one.process.sockets
+    if age is None or sockets is None:
+        return age is not None and not f.view.by_hand
+    own = [s for s in sockets if s.state == "ESTABLISHED" and s.family.startswith("tcp") and not is_rays(f.view, f.one, s, owners)]
+    if not own and f.view.once(_lack_clients).get(f.one.node.name):
+        return True  # the connection of somebody on its machine was not read
+    since = [age - (s.quiet_s if s.quiet_s is not None else age) for s in own]
     return bool(since) and max(since) < _TO_ASK_S and any(s > -_TO_ASK_S for s in since)
 
 

@@ -376,6 +376,9 @@ versions_published   | process 10294                      | who may connect to a
 versions_published   | process 10296: async_tasks[0].chain[2].brings | whether only a further request ends a wait
 versions_published   | process 10296: async_tasks[2].chain[0].file |
 quiet/signalled-1    | process 32665: threads[1].wakes_in_s | when its clock wakes the thread that sends a signal
+asked_to_come_later-healthy.2 | process 21171: sockets         | a connection that was used once
+asked_to_come_later-healthy.2 | process 21171: sockets[6]      |
+asked_to_come_later-healthy.2 | process 21171: sockets[6].quiet_s |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
