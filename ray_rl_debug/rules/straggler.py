@@ -174,6 +174,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             doing = "is absent: " + counts[0].text if counts else doing
             certainty = told or (Certainty.LIKELY if singled_out else Certainty.POSSIBLE)
             counts += [Evidence(kind="proc", where=one.where(), text=e.evidence) for e in singled_out[:3]]
+        if all(e.certainty is Certainty.POSSIBLE for e in scene.graph.into([one.key])):
+            certainty = Certainty.POSSIBLE  # nothing but who waits for it speaks against it
         seen = [stack_evidence(one), proc_evidence(one, scene.reason(one))] if one.threads or not counts else []
         finding = make_finding(
             ID,
