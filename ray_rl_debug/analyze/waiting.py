@@ -85,18 +85,14 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
 
     A stopped process waits for nobody, whatever its stack says: only who lets it go can end that. Nor does one whose loop nobody wakes.
     """
-    best: dict[str, dict[str, Edge]] = defaultdict(dict)
+    held: dict[str, list[Edge]] = defaultdict(list)
     may_stop = view.like_parts(lambda shape: shape.is_stopped or shape.has_coroutines)
     stopped = {one.key for one in may_stop if one.is_stopped or unwoken(one) is not None}
     for edge in edges:
-        source, target = edge.source, edge.target
-        if source in stopped or (source == target and edge.why is not Why.QUEUED_CALL):
-            continue
-        to = best[source]
-        other = to.get(target)
-        if other is None or _surest_first(edge) < _surest_first(other):
-            to[target] = edge
-    by_source = {source: [to[target] for target in sorted(to)] if len(to := best[source]) > 1 else list(to.values()) for source in sorted(best)}
+        source = edge.source
+        if source not in stopped and (source != edge.target or edge.why is Why.QUEUED_CALL):
+            held[source].append(edge)
+    by_source = {source: some if len(some := held[source]) == 1 else _surest(some) for source in sorted(held)}
     kept = tuple(itertools.chain.from_iterable(by_source.values()))
     by_target: dict[str, list[Edge]] = defaultdict(list)
     by_why: dict[Why, list[Edge]] = defaultdict(list)
@@ -130,6 +126,16 @@ def solve_edges(
     solution = solve(heads, as_waits(without_folded(edges, folded)))
     ends = sorted([unfold_root(r, folded) for r in roots(solution, Outlook.MOVES) if r.waiters or r.is_cycle], key=worst_first)
     return unfold_solution(solution, activities, folded), tuple(ends)
+
+
+def _surest(edges: Sequence[Edge]) -> list[Edge]:
+    """Of the waits of one node the surest for each other, in the order of their ends."""
+    best: dict[str, Edge] = {}
+    for edge in edges:
+        other = best.get(edge.target)
+        if other is None or _surest_first(edge) < _surest_first(other):
+            best[edge.target] = edge
+    return [best[target] for target in sorted(best)]
 
 
 def _surest_first(edge: Edge) -> tuple[int, str]:

@@ -69,17 +69,19 @@ def index_ray(view: View) -> RayIndex:
             running[task_id] = one
         if one.lane_of is None:
             owners.update((call.task_id, one) for call in core.owned)
-    ray = view.ray
+    ray, tasks, is_needy = view.ray, view.tasks, False
     for worker in ray.core_workers if ray else ():
-        owned |= {submitted.task_id: submitted for submitted in worker.owned}
-    tasks = view.tasks
+        for submitted in worker.owned:
+            owned[submitted.task_id] = submitted
+            is_needy = is_needy or submitted.status == NEEDS_ARGS
     for task in tasks.values():
+        is_needy = is_needy or task.state == NEEDS_ARGS
         if task.is_running and task.task_id not in running and task.pid is not None:
             runner = _process_of(view, task)
             if runner is not None:
                 running[task.task_id] = runner
     needy: dict[tuple[str, str], str] = {}
-    for task_id, owner in owners.items():
+    for task_id, owner in owners.items() if is_needy else ():
         call = owned.get(task_id)
         if call is not None and call.actor_id is not None and (tasks[task_id].state if task_id in tasks else call.status) == NEEDS_ARGS:
             needy.setdefault((owner.key, call.actor_id), task_id)
