@@ -42,7 +42,7 @@ def is_steady(process: Process) -> bool:
 
 def with_tids(process: Process) -> Process:
     """The process with the number of a thread in each look that did not read it, where one thread alone of the other looks is missing there."""
-    if all(t.tid is not None for sample in process.samples for t in sample.threads):
+    if all(None not in [t.tid for t in sample.threads] for sample in process.samples):
         return process
     met: dict[int, set[str | None]] = {}
     for thread in (t for sample in process.samples for t in sample.threads if t.tid is not None):
@@ -61,6 +61,8 @@ def _numbered(sample: Sample, met: Mapping[int, set[str | None]]) -> Sample:
 
 def with_names(process: Process) -> Process:
     """The process with each thread's name in all looks, where some look did not read it: py-spy finds names in a table that changes."""
+    if all(None not in [t.name for t in sample.threads] for sample in process.samples):
+        return process
     nameless = {t.tid for sample in process.samples for t in sample.threads if t.name is None and t.tid is not None}
     if not nameless:
         return process
@@ -83,6 +85,9 @@ def drop_torn(process: Process) -> Process:
 
     A thread that C made, as the pools of torch do, lives on when it has left Python, and has no name in Python.
     """
+    tids_met = [[t.tid for t in sample.threads] for sample in process.samples]
+    if tids_met[1:] == tids_met[:-1]:
+        return process
     named = {t.tid for sample in process.samples for t in sample.threads if t.name is not None}
     met = [[t.tid for t in sample.threads if t.tid in named] for sample in process.samples]
     if met[1:] == met[:-1]:
