@@ -227,6 +227,8 @@ def _in_own_code(
     is_active = sample.active if sample is not None else None
     if ran and kind is Kind.LOCK and own == 0 and "sleep" in calls:
         kind, was_left = Kind.SLEEP, True
+    elif kind is Kind.LOCK and own == 0 and _only_sleeps(frames[0], sample):
+        kind = Kind.SLEEP
     elif is_active and kind is Kind.LOCK:
         kind = Kind.CODE
     elif kind is Kind.LOCK:
@@ -245,6 +247,14 @@ def _in_own_code(
     if kind is Kind.CODE and is_active is False and any(f.file.endswith(_FILE_LIBRARIES) for f in frames[:own]):
         kind, op = Kind.FILE, names[0]
     return kind, op, was_left
+
+
+def _only_sleeps(frame: Frame, sample: ThreadSample | None) -> bool:
+    """Does the line of a thread that is said to be in a futex sleep and do nothing else, and does it not want the interpreter?
+
+    py-spy matches threads that C made with those of the kernel by guess, and of two of one pool may take one for the other.
+    """
+    return frame.calls == ("sleep",) and frame.wants is None and not (sample is not None and sample.waits_for_gil)
 
 
 def _of_call(frame: Frame) -> tuple[Kind, str] | None:
