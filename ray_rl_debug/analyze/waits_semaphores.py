@@ -92,7 +92,7 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         yield from _to_takers(one, semaphore, taken)
         is_taken = any(use.taken > 0 for use in semaphore.uses) and not is_given
         # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
-        may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK and not is_taken else []
+        may_give = _others_at(view, node, one, semaphore) if (is_given or one.kind is not Kind.LOCK) and not is_taken else []
         if may_give:
             yield from _to_those_who_may_give(view, one, semaphore, may_give, is_given=is_given)
         elif semaphore.unread or is_taken:
