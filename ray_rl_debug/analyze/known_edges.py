@@ -15,21 +15,23 @@ class KnownEdges(list[Edge]):
         super().__init__(edges)
         self._into: defaultdict[str, list[Edge]] = defaultdict(list)
         self._of: defaultdict[Why, list[Edge]] = defaultdict(list)
-        self._indexed = self._sorted = 0
+        self._indexed = 0
 
     def into(self, node: str) -> Sequence[Edge]:
         """The waits for a node."""
-        for edge in self[self._indexed :] if self._indexed < len(self) else ():
-            self._into[edge.target].append(edge)
-        self._indexed = len(self)
+        self._index()
         return self._into.get(node, ())
 
     def of(self, why: Why) -> Sequence[Edge]:
         """The waits of one kind, in their order."""
-        for edge in self[self._sorted :] if self._sorted < len(self) else ():
-            self._of[edge.why].append(edge)
-        self._sorted = len(self)
+        self._index()
         return self._of.get(why, ())
+
+    def _index(self) -> None:
+        for edge in self[self._indexed :] if self._indexed < len(self) else ():
+            self._into[edge.target].append(edge)
+            self._of[edge.why].append(edge)
+        self._indexed = len(self)
 
 
 def edges_of(known: Sequence[Edge], *whys: Why) -> list[Edge]:

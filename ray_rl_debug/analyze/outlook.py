@@ -11,25 +11,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ray_rl_debug.analyze import outlook_asked, outlook_calls, outlook_naps
-from ray_rl_debug.analyze.await_chains import serves_by_name
+from ray_rl_debug.analyze import outlook_asked, outlook_calls, outlook_inside, outlook_naps
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
-from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
-from ray_rl_debug.analyze.ends_in_window import came_to_end, child_ended, ended_children, script_goes_on, thread_ended, took_child
+from ray_rl_debug.analyze.ends_in_window import child_ended, ended_children, script_goes_on, took_child
 from ray_rl_debug.analyze.handlers import (
-    fellow_that_goes_on,
-    library_goes_on,
-    pausing_giver,
-    pausing_helper,
-    unread_helper,
     waiting_thread,
-    working_helper,
 )
-from ray_rl_debug.analyze.import_locks import imports_in_ring
-from ray_rl_debug.analyze.kinds_of_places import ENDED_BY_LOOPS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.locks_in_ring import locks_in_ring
 from ray_rl_debug.analyze.looks import looks_at_variables
@@ -60,7 +51,6 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import AsyncTask
 
 
 class Needs(enum.Flag):
@@ -131,11 +121,6 @@ def _ended_behind(f: Facts) -> str | None:
     return f"it goes round until {behind[0].name} sets its flag, and that call stands behind it for {behind[1]:.0f} s" if behind is not None else None
 
 
-def _imports_in_ring(f: Facts) -> str | None:
-    thread = imports_in_ring(f.one)
-    return f"it runs a module for the first time, and its thread {thread.called} waits for that to end" if thread is not None else None
-
-
 def _advanced(f: Facts) -> str | None:
     return "it made progress during the window" if f.one.key in f.joined.advanced else None
 
@@ -143,11 +128,6 @@ def _advanced(f: Facts) -> str | None:
 def _counted(f: Facts) -> str | None:
     sure = f.joined.still.get(f.one.key) in (Certainty.PROVEN, Certainty.LIKELY)
     return "its counters stand still" if sure and not f.one.threads and not f.lacks_stack else None
-
-
-def _fellow_goes_on(f: Facts) -> str | None:
-    thread = fellow_that_goes_on(f.one)
-    return f"its thread {thread.called} has work of the same loop, and goes on" if thread is not None else None
 
 
 def _waits(f: Facts) -> str | None:
@@ -161,53 +141,6 @@ def _waits(f: Facts) -> str | None:
 def _has_limit(f: Facts) -> str | None:
     limit = limit_s(f.one)
     return f"its wait has a limit, and ends by itself in {limit:.0f} s" if limit is not None else None
-
-
-def _giver_pauses(f: Facts) -> str | None:
-    """Its workers wait for what it hands on; not only the thread that waits for them does that."""
-    fed = {e.source for e in f.asked if e.why is Why.PIPE} & {e.target for e in f.waits if e.why in (Why.DATALOADER, Why.CHILD_QUEUE)}
-    thread = pausing_giver(f.one) if fed else None
-    return f"its thread {thread.called} may have their next piece, and sleeps for some seconds" if thread is not None else None
-
-
-def _helper_pauses(f: Facts) -> str | None:
-    thread = pausing_helper(f.one)
-    return f"its thread {thread.called} may end its wait, and sleeps for some seconds" if thread is not None else None
-
-
-def _coroutine_goes_on(f: Facts) -> str | None:
-    """Its thread waits for what a loop in another thread should deliver: a coroutine there was elsewhere at the second read."""
-    if f.one.kind not in ENDED_BY_LOOPS or f.one.place is None or f.one.place.on_loop:
-        return None
-    tasks = (t for t in f.one.process.async_tasks or () if is_on_its_way(t) and not is_apart(t))
-    task = next((t for t in tasks if not serves(t) or _is_unplaced(t)), None)
-    return f"its coroutine {task.name} went on while it was looked at, and may end its wait" if task is not None else None
-
-
-def _is_unplaced(task: AsyncTask) -> bool:
-    """Is the file of its coroutines unknown, and does no name of theirs say that they serve? It may be of own code."""
-    return all(frame.file is None and not serves_by_name(frame.function) for frame in task.chain)
-
-
-def _library_goes_on(f: Facts) -> str | None:
-    return f"{f.one.motion_reason}; a thread of a library sleeps for a time and may end its wait" if library_goes_on(f.one) else None
-
-
-def _helper_unread(f: Facts) -> str | None:
-    """It left Python, or the last look missed it; or the kernel did not tell of it."""
-    if f.one.left and f.one.kind in THREAD_WAITS:
-        return f"{f.one.motion_reason}; its thread {f.one.left[0].called} was not met any more, and may have ended its wait"
-    thread = unread_helper(f.one)
-    return f"its thread {thread.called} may end its wait, and in which call it is was not read" if thread is not None else None
-
-
-def _helper_works(f: Facts) -> str | None:
-    thread = working_helper(f.one)
-    return f"its thread {thread.called} may end its wait, and works" if thread is not None else None
-
-
-def _came_to_end(f: Facts) -> str | None:
-    return "its thread has ended since the last look, so what it did is done" if came_to_end(f.one) else None
 
 
 def _puts(f: Facts) -> str | None:
@@ -244,10 +177,6 @@ def _workers_in_vain(f: Facts) -> str | None:
 
 def _workers_replaced(f: Facts) -> str | None:
     return "workers of its pool ended during the window, and others take their places" if ended_workers(f.one) else None
-
-
-def _threads(f: Facts) -> str | None:
-    return "a thread of it ended or began during the window, and it joins threads" if thread_ended(f.one) else None
 
 
 def _blind(f: Facts) -> str | None:
@@ -337,14 +266,14 @@ TABLE: tuple[Row, ...] = (
     Row("nobody wakes its loop", Outlook.STANDS, outlook_naps.is_not_woken, needs=Needs.COROUTINES),
     Row("tries a lock that it has itself", Outlook.STANDS, tries_own_lock, needs=Needs.FILE_LOCKS),
     Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
-    Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring, at=THREAD_WAITS),
+    Row("a module and a thread wait for each other", Outlook.STANDS, outlook_inside.imports_in_ring, at=THREAD_WAITS),
     Row("its threads have the locks that they wait for", Outlook.STANDS, locks_in_ring, at=frozenset({Kind.LOCK})),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended, needs=Needs.LANE),
     Row("counters went on", Outlook.MOVES, _advanced, needs=Needs.COUNTERS),
     Row("counters stand still", Outlook.STANDS, _counted, needs=Needs.COUNTERS),
     Row("its wait has a limit", Outlook.WAKES, _has_limit, at=MAY_HAVE_LIMIT),
     Row("its loop turns by its clock", Outlook.WAKES, outlook_asked.turns, needs=Needs.ASKED),
-    Row("another thread of its pool goes on", Outlook.WAKES, _fellow_goes_on, at=frozenset({Kind.LOOP_IDLE})),
+    Row("another thread of its pool goes on", Outlook.WAKES, outlook_inside.fellow_goes_on, at=frozenset({Kind.LOOP_IDLE})),
     Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
     Row("serves forever", Outlook.STANDS, outlook_asked.serves_for_ever, needs=Needs.ASKED),
     Row("does not read", Outlook.STANDS, outlook_asked.fills_pipe, needs=Needs.ASKED),
@@ -354,15 +283,15 @@ TABLE: tuple[Row, ...] = (
     Row("a client may bring what its requests wait for", Outlook.WAKES, outlook_asked.client_pauses, needs=Needs.ASKED),
     Row("coroutines on the way to an answer", Outlook.WAKES, outlook_asked.serves_in_coroutine, needs=Needs.ASKED),
     Row("a thread on the way to an answer", Outlook.WAKES, outlook_asked.handler_pauses, needs=Needs.ASKED),
-    Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),
-    Row("a thread that may end its wait pauses", Outlook.WAKES, _helper_pauses),
+    Row("a thread with the next piece pauses", Outlook.WAKES, outlook_inside.giver_pauses),
+    Row("a thread that may end its wait pauses", Outlook.WAKES, outlook_inside.helper_pauses),
     Row("the thread that feeds its pool pauses", Outlook.WAKES, outlook_naps.feeder_pauses),
-    Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on, needs=Needs.COROUTINES),
+    Row("a coroutine that may end its wait goes on", Outlook.WAKES, outlook_inside.coroutine_goes_on, needs=Needs.COROUTINES),
     Row("a request to its port may end its wait", Outlook.WAKES, outlook_naps.request_may_come),
-    Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
-    Row("a thread that may end its wait was not read", Outlook.UNSEEN, _helper_unread),
-    Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
-    Row("its thread has ended", Outlook.WAKES, _came_to_end),
+    Row("a thread of a library may end its wait", Outlook.UNSEEN, outlook_inside.library_goes_on),
+    Row("a thread that may end its wait was not read", Outlook.UNSEEN, outlook_inside.helper_unread),
+    Row("a thread that may end its wait works", Outlook.UNSEEN, outlook_inside.helper_works),
+    Row("its thread has ended", Outlook.WAKES, outlook_inside.came_to_end),
     Row("its children work", Outlook.WAKES, outlook_asked.works_below, needs=Needs.ASKED),
     Row("a program that may end", Outlook.WAKES, outlook_asked.young_program, needs=Needs.ASKED),
     Row("a worker begins", Outlook.WAKES, outlook_asked.worker_begins, needs=Needs.ASKED),
@@ -390,7 +319,7 @@ TABLE: tuple[Row, ...] = (
     Row("its workers are replaced", Outlook.WAKES, _workers_replaced),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),
-    Row("its threads start and end", Outlook.WAKES, _threads),
+    Row("its threads start and end", Outlook.WAKES, outlook_inside.threads),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a client", Outlook.UNSEEN, outlook_asked.listens, needs=Needs.ASKED),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),

@@ -57,8 +57,10 @@ def _asked_once(f: Facts) -> bool:
     So it may be where its connections were not read, or since when one of them has been quiet.
     """
     age, owners, sockets = f.call.age_s, socket_owners(f.view), f.one.process.sockets
-    if age is None or sockets is None:
-        return age is not None and not f.view.by_hand
+    if age is None:
+        return False
+    if sockets is None:
+        return not f.view.by_hand
     own = [s for s in sockets if s.state == "ESTABLISHED" and s.family.startswith("tcp") and not is_rays(f.view, f.one, s, owners)]
     if not own and f.view.once(_lack_clients).get(f.one.node.name):
         return True  # the connection of somebody on its machine was not read
