@@ -20,7 +20,9 @@ from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import OpenFile, Thread
 
 ITSELF = ("child ", "a child ", "what ")
-"""What is not seen begins so where it may act itself, and is not something that somebody holds."""
+"""What is not seen begins so where it may act itself, and is not something that somebody holds;"""
+INSIDE = ("what thread ", "what the threads ", "what the coroutines ")
+"""and so where it is a part of a process that was seen."""
 
 
 def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:

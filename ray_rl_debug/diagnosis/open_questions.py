@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.unread_coroutines import may_have_requests
 from ray_rl_debug.analyze.waits_calls import works_inside
+from ray_rl_debug.analyze.waits_children import INSIDE
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_poll import ASKS
 from ray_rl_debug.model.snapshot import AsyncTask
@@ -52,6 +53,8 @@ def why_open(scene: Scene) -> Open:
     for root in unseen:
         if root.nodes[0] not in scene.view.seen:
             label = scene.who(root.nodes[0]).label
+            if label.startswith(INSIDE):
+                return Open(f"{label} was not seen", "a longer window looks at it again", LONGER)
             where = "see on each node whether its launcher runs" if root.nodes[0] == OTHER_NODES else "look at all processes of its machine, as root"
             return Open(f"{label} was not seen", where, _READ_MORE)
     for root in unseen:

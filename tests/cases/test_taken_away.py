@@ -425,6 +425,15 @@ def test_who_awaits_somebody_unseen_is_not_called_healthy() -> None:
     assert diagnose(less).verdict.state is State.UNKNOWN
 
 
+def test_what_one_look_missed_is_to_be_looked_at_again() -> None:
+    """As root one would see no more of a process that was seen."""
+    snapshot = load((TESTS / "kinds/recorded/left_before_word-healthy.json.gz",)).snapshot
+    assert snapshot is not None
+    less = next(one for named, one in variants(snapshot) if named.endswith(": process 3791: samples[4].threads[0]"))
+    told = diagnose(less).verdict.summary
+    assert "what thread" in told and "a longer window looks at it again" in told and "as root" not in told
+
+
 def check(file: Path, every: int) -> None:
     snapshot = load((file,)).snapshot
     assert snapshot is not None
